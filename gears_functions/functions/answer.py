@@ -9,7 +9,6 @@ an answer never outlives the text it came from.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+from cachetools import LRUCache
 
 from shardqa import checks, keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
@@ -154,7 +154,7 @@ class Answer:
         self._timings = timings
         self._override_reply = override_reply
         # (corpus, model, question in keys) -> what was read of each passage, by its key: a question is read in stages.
-        self._stages: OrderedDict[tuple[str, str, str], dict[str, PassageReading]] = OrderedDict()  # oldest first
+        self._stages: LRUCache[tuple[str, str, str], dict[str, PassageReading]] = LRUCache(STAGES_KEPT)
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ class Answer:
         readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
         readings |= known
         best = self._best([span for one in readings.values() for span in one.spans], passages, scoring)
-        self._remember(stage, readings)
+        self._stages[stage] = readings
         phases.done("span")
         return {
             "tag": self._runtime.hashtag(),
@@ -296,12 +296,6 @@ class Answer:
             for passage in passages
             if passage.key in before and before[passage.key].passage.text == passage.text
         }
-
-    def _remember(self, stage: tuple[str, str, str], readings: dict[str, PassageReading]) -> None:
-        self._stages[stage] = readings
-        self._stages.move_to_end(stage)
-        if len(self._stages) > STAGES_KEPT:
-            self._stages.popitem(last=False)
 
     def _best(self, spans: list[PassageSpan], passages: list[Loaded], scoring: Scoring) -> list[PassageSpan]:
         """The best of all, best first."""

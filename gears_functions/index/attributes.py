@@ -7,9 +7,10 @@ Owned by a Catalogue; one thread.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
+
+from cachetools import LRUCache
 
 from shardqa import filters, metadata
 from shardqa.filters import Value
@@ -72,7 +73,7 @@ class Attributes:
     def __init__(self) -> None:
         self._fields: dict[str, _Field] = {}
         self._pairs: dict[str, frozenset[Pair]] = {}  # of each document
-        self._documents: OrderedDict[str, frozenset[str]] = OrderedDict()  # by filter, latest use last
+        self._documents: LRUCache[str, frozenset[str]] = LRUCache(REMEMBERED)  # by filter
 
     def add(self, document: str, title: str, packed: str) -> None:
         """`packed` is its metadata as JSON."""
@@ -98,9 +99,6 @@ class Attributes:
         documents = self._documents.get(filter_)
         if documents is None:
             documents = self._documents[filter_] = frozenset(self._found(filters.parse(filter_), every))
-            if len(self._documents) > REMEMBERED:
-                self._documents.popitem(last=False)
-        self._documents.move_to_end(filter_)
         return documents
 
     def _found(self, clauses: list[Clause], every: Callable[[], list[str]]) -> set[str]:

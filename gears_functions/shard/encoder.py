@@ -6,10 +6,10 @@ question would wait for all of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import numpy as np
+from cachetools import LRUCache
 
 from shardqa import keys
 from shardqa.errors import NoEncoder
@@ -29,7 +29,7 @@ class ShardEncoder:
     def __init__(self, tokenizer: Tokenizer, copies: ModelSync) -> None:
         self._tokenizer = tokenizer
         self._copies = copies
-        self._recent: OrderedDict[tuple[str, str], bytes] = OrderedDict()  # (encoder, question), oldest first
+        self._recent: LRUCache[tuple[str, str], bytes] = LRUCache(REMEMBERED)  # by encoder, question
 
     async def id(self) -> str | None:
         """Returns the id that its vectors have; None where this shard has no encoder."""
@@ -48,9 +48,6 @@ class ShardEncoder:
         if known is None and await self.id() != encoder:
             raise NoEncoder("the encoder was replaced meanwhile; ask again")
         self._recent[encoder, question] = vector
-        self._recent.move_to_end((encoder, question))
-        if len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
         return QuestionVector(encoder, vector)
 
     async def passage(self, encoder: str, title: str, text: str) -> StoredVector:

@@ -6,12 +6,12 @@ The worker's loop only.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from cachetools import LRUCache
 
 from shardqa import analysis, bridges, filters, keys
 from shardqa.errors import BadData, ClusterUnavailable, NoEncoder
@@ -75,8 +75,7 @@ class Rankings:
         self._sync = sync
         self._terms = terms
         self._encoder = encoder
-        # (corpus, question in keys), oldest first
-        self._recent: OrderedDict[tuple[str, str], ShardRanking] = OrderedDict()
+        self._recent: LRUCache[tuple[str, str], ShardRanking] = LRUCache(REMEMBERED)  # by corpus, question in keys
 
     async def rank(
         self, corpus: str, question: str, limit: int, filter_: str = "", argument: StatisticsArgument | None = None
@@ -123,11 +122,7 @@ class Rankings:
         return ShardRanking(question, epoch, limit, passages, words, filter_, at=monotonic())
 
     def _remember(self, corpus: str, ranking: ShardRanking) -> None:
-        name = (corpus, keys.question_in_key(ranking.question, ranking.filter_))
-        self._recent[name] = ranking
-        self._recent.move_to_end(name)
-        if len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
+        self._recent[corpus, keys.question_in_key(ranking.question, ranking.filter_)] = ranking
 
     # ---- asking the other shards
 

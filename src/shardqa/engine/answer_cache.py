@@ -4,11 +4,12 @@ One asyncio loop owns an AnswerCache. In Redis the value of an `ask:` key is a M
 passage once, however many candidates it has.
 """
 
-from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from cachetools import LRUCache
 
 from shardqa.question import Question
 from shardqa.schema import MergedCandidates
@@ -35,23 +36,16 @@ class _Entry:
 
 class AnswerCache:
     def __init__(self, megabytes: int) -> None:
-        self._limit = megabytes * 1_000_000
-        self._size = 0  # bytes, of all
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()  # by ask: key; oldest use first
+        # by ask: key
+        self._entries: LRUCache[str, _Entry] = LRUCache(megabytes * 1_000_000, getsizeof=lambda entry: entry.size)
 
     def get(self, key: str) -> MergedCandidates | None:
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(key)
-        return entry.answer
+        return None if entry is None else entry.answer
 
     def finished(self, key: str, question: Question) -> Finished | None:
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(key)
-        return entry.finished.get(question)
+        return None if entry is None else entry.finished.get(question)
 
     def finish(self, key: str, question: Question, finished: Finished) -> None:
         """Stores a finished reply beside its answer, if that is still cached."""
@@ -60,25 +54,17 @@ class AnswerCache:
             return
         entry.finished[question] = finished
         entry.size += len(finished.head)
-        self._size += len(finished.head)
-        self._make_room()
+        self._keep(key, entry)
 
     def put(self, key: str, answer: MergedCandidates, json_bytes: int) -> None:
         """`json_bytes` is the length of the answer's JSON, from which its memory is estimated."""
-        self._drop(key)
-        size = json_bytes * MEMORY_PER_JSON
-        self._entries[key] = _Entry(answer, size, {})
-        self._size += size
-        self._make_room()
+        self._keep(key, _Entry(answer, json_bytes * MEMORY_PER_JSON, {}))
 
-    def _make_room(self) -> None:
-        while self._size > self._limit:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: str) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._size -= entry.size
+    def _keep(self, key: str, entry: _Entry) -> None:
+        """Counts its size anew; one that is larger than the cache is not kept."""
+        self._entries.pop(key, None)
+        with suppress(ValueError):
+            self._entries[key] = entry
 
 
 OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_score", "metadata")
