@@ -48,10 +48,24 @@ def restores(tensors: List[Tensor], keys: List[str], args: List[str]):
     redis.execute("RESTORE", keys[0], "0", args[0])
     return tensors[0]
 
+def words_of_a_list(tensors: List[Tensor], keys: List[str], args: List[str]):
+    redis.execute("SET", [keys[0], args[0]])
+
 def nothing(tensors: List[Tensor], keys: List[str], args: List[str]):
     return 5
 """
-ENTRY_POINTS = ["bar", "two", "set_and_get", "listed", "count", "by_model", "slow", "restores", "nothing"]
+ENTRY_POINTS = [
+    "bar",
+    "two",
+    "set_and_get",
+    "listed",
+    "count",
+    "by_model",
+    "slow",
+    "restores",
+    "nothing",
+    "words_of_a_list",
+]
 
 
 def adder() -> bytes:
@@ -237,3 +251,12 @@ def test_a_replica_runs_a_read_only_dag(node_and_replica: tuple[Node, Node]) -> 
     assert replica.execute_command("AI.DAGEXECUTE_RO", *words)[2] == [b"11", b"22"]
     with pytest.raises(ResponseError, match=r"read only replica|READONLY"):
         replica.execute_command("AI.DAGEXECUTE", *words)
+
+
+def test_a_script_that_gives_nothing_is_answered_and_may_give_redis_a_list_of_words(run: Run) -> None:
+    assert run("AI.SCRIPTEXECUTE", "ai:s", "words_of_a_list", "KEYS", 1, "ai:listed", "ARGS", 1, "v") == b"OK"
+    assert run("GET", "ai:listed") == b"v"
+    assert (
+        run("AI.SCRIPTEXECUTE", "ai:s", "set_and_get", "KEYS", 1, "ai:set", "ARGS", 1, 4, "OUTPUTS", 1, "ai:number")
+        == b"OK"
+    )

@@ -126,6 +126,8 @@ def answer(id: int, form: OutputForm, outputs: Sequence[Array], microseconds: in
 @functools.lru_cache(maxsize=KEPT)
 def _form(described: Described) -> OutputForm:
     """Raises BadTensor, PayloadTooLarge."""
+    if not described:  # of a script that gives nothing
+        return OutputForm(described, b"", (), 0)
     named = [tensors.described(dtype, shape) for dtype, shape in described]
     layout = ";".join(f"{name} {shape}" for name, shape, _ in named).encode()
     if any(wanted != dtype for (_, _, wanted), (dtype, _) in zip(named, described, strict=True)):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from redis import ResponseError
 
 from shardqa import tensors
 from shardqa.module.worker.ai.messages import ModelError
@@ -127,7 +128,8 @@ def _register() -> None:
         if _registered:
             return
         for name, schema, function in (
-            ("redis", "execute(str[] words) -> Any", _execute),
+            ("redis", "execute(str[][] words) -> Any", _execute),
+            ("redis", "words(Any value) -> str[]", _words),
             ("redis", "asList(Any value) -> Any[]", _as_list),
             ("redisAI", "model_execute(str key, Tensor[] inputs, int num_outputs) -> Tensor[]", _model_execute),
         ):
@@ -145,9 +147,17 @@ def _current() -> tuple[Reach, str]:
     return reach, context
 
 
-def _execute(words: list[str]) -> Any:
+def _execute(words: list[list[str]]) -> Any:
     reach, context = _current()
-    return _to_script(reach.execute(context, words))
+    try:
+        return _to_script(reach.execute(context, [word for some in words for word in some]))
+    except ResponseError as error:
+        raise RuntimeError(f"Redis command returned an error: {error}") from None
+
+
+def _words(value: Any) -> list[str]:
+    """The words of one argument of redis.execute: a list has several."""
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -180,7 +190,7 @@ def _to_script(reply: Any) -> Any:
 
 
 def with_lists(source: str) -> str:
-    """The source with the arguments of every `redis.execute(a, b)` in one list of strings. Raises SyntaxError."""
+    """The source with the arguments of every `redis.execute(a, b)` in lists of strings. Raises SyntaxError."""
     lines = [line.encode() for line in source.split("\n")]
     edits: list[tuple[int, int, bytes]] = []
     for node in ast.walk(ast.parse(source)):
@@ -190,7 +200,7 @@ def with_lists(source: str) -> str:
             assert argument.end_lineno is not None
             assert argument.end_col_offset is not None
             first, last = argument is node.args[0], argument is node.args[-1]
-            edits.append((argument.lineno - 1, argument.col_offset, b"[str(" if first else b"str("))
+            edits.append((argument.lineno - 1, argument.col_offset, b"[redis.words(" if first else b"redis.words("))
             edits.append((argument.end_lineno - 1, argument.end_col_offset, b")]" if last else b")"))
     for line, column, text in sorted(edits, reverse=True):
         lines[line] = lines[line][:column] + text + lines[line][column:]
