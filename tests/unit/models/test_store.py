@@ -205,7 +205,7 @@ def test_what_a_killed_process_left_is_cleared_away(store: Store, tmp_path: Path
 def test_list_shows_models_and_card_their_cards(store: Store, tmp_path: Path) -> None:
     added = models(store, "add", model(tmp_path / "mine", card=Card("mine", "somewhere")))
     assert added.exit_code == 0
-    listed = models(store, "list")
+    listed = models(store, "ls")
     assert listed.stdout.splitlines()[2].split("\t")[:3] == ["mine", address(tmp_path / "mine")[:12], "onnx"]
     assert "somewhere" in models(store, "card", "mine").stdout
     assert json.loads(models(store, "card", "mine", "--json").stdout)["card"]["origin"] == "somewhere"
