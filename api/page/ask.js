@@ -45,8 +45,11 @@ async function loadCorpora(wanted) {
     return;
   }
   corpora = known.corpora;
-  const chosen = wanted || (corpora.some((one) => one.name === known.default) || corpora.length === 0 ? known.default : corpora[0].name);
-  const names = new Set([...corpora.map((one) => one.name), chosen]);
+  const listed = corpora.map((one) => one.name);
+  const own = listed.filter((name) => !(name in EXAMPLES)); // the example never goes before these
+  const preferred = own.length > 0 ? own : listed;
+  const chosen = wanted || (preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
+  const names = new Set([...listed, chosen]);
   corpus.replaceChildren(...[...names].map((name) => make("option", { value: name, selected: name === chosen }, name)));
   corpus.value = chosen;
   showCorpus();

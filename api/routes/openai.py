@@ -97,7 +97,7 @@ def _message(answer: Answer) -> dict[str, Any]:
         }
         annotations.append({"type": "url_citation", "url_citation": cited})
     if answer.no_answer and content:
-        lead = f"{NOTHING[:-1]} for sure. Nearest: "
+        lead = "No sure answer. Nearest: "
         for one in annotations:
             for name in ("start_index", "end_index"):
                 one["url_citation"][name] += len(lead)
