@@ -176,11 +176,6 @@ def entries(*sizes: int) -> tuple[str, places.Raw]:
     return text, marks
 
 
-def split_entries(*sizes: int) -> list[Passage]:
-    text, marks = entries(*sizes)
-    return split(text, TOKENIZER, marks)
-
-
 def test_long_entries_are_passages_of_their_own_with_their_paths() -> None:
     text, marks = entries(4, 12)
     passages = split(text, TOKENIZER, marks)
@@ -195,8 +190,10 @@ def test_long_entries_are_passages_of_their_own_with_their_paths() -> None:
 
 
 def test_short_entries_share_a_passage_and_the_path_above_them() -> None:
-    (passage,) = split_entries(1, 1)
-    assert passage.path == ("20.3 Settings",)
+    text, marks = "ls\n\n-a\n\nAll files.\n\n-l\n\nLong lines.", [[0, {"headings": ["ls"]}]]
+    marks += [[text.index(flag), {"headings": ["ls", flag]}] for flag in ("-a", "-l")]
+    (passage,) = split(text, TOKENIZER, marks)
+    assert (passage.text, passage.path) == (text, ("ls",))
 
 
 def test_a_new_chapter_does_not_join_the_last_entry() -> None:
