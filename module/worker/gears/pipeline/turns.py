@@ -17,9 +17,9 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()  # longest first
 
     def take_now(self) -> bool:
-        """Whether a turn was free; those that wait come first."""
+        """Whether a turn was free: none is while somebody waits."""
         with self._lock:
-            if self._free == 0 or self._waiting:
+            if self._free == 0:
                 return False
             self._free -= 1
             return True
@@ -40,7 +40,7 @@ class Turns:
 
     async def __aenter__(self) -> None:
         with self._lock:
-            if self._free and not self._waiting:
+            if self._free:
                 self._free -= 1
                 return
             waiting = asyncio.get_running_loop().create_future()
