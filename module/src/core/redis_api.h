@@ -232,10 +232,10 @@ typedef struct {
 /* result, name, parameters. The first three are needed to say why a Redis is too old. */
 #define REDIS_FUNCTIONS(F)                                                                                                                 \
     F(void, SetModuleAttribs, (RedisCtx *, const char *name, int version, int api_version))                                                \
-    F(int, RegisterNumericConfig, (RedisCtx *, const char *name, long long initial, unsigned flags, long long least, long long most, long long (*get)(const char *, void *), int (*set)(const char *, long long, void *, RedisString **), int (*apply)(RedisCtx *, void *, RedisString **), void *)) \
-    F(int, LoadConfigs, (RedisCtx *))                                                                                                      \
     F(void, Log, (RedisCtx *, const char *level, const char *format, ...))                                                                 \
     F(int, GetServerVersion, (void))                                                                                                       \
+    F(int, RegisterNumericConfig, (RedisCtx *, const char *name, long long initial, unsigned flags, long long least, long long most, long long (*get)(const char *, void *), int (*set)(const char *, long long, void *, RedisString **), int (*apply)(RedisCtx *, void *, RedisString **), void *)) \
+    F(int, LoadConfigs, (RedisCtx *))                                                                                                      \
     F(int, IsModuleNameBusy, (const char *))                                                                                               \
     F(void *, Alloc, (size_t))                                                                                                             \
     F(void *, Calloc, (size_t, size_t))                                                                                                    \
