@@ -82,7 +82,7 @@ def test_a_form_of_another_site_is_refused(alone: httpx.Client, path: str) -> No
     ("method", "path", "message"),
     [
         ("GET", "/v1/ask?q=a&k=many", "query.k"),
-        ("GET", "/v1/ask?q=a&limit=3", "this address takes q, corpus, k, n_best, min_score, answer_when, fresh"),
+        ("GET", "/v1/ask?q=a&limit=3", "this address takes q, corpus, k, n_best, min_score, answer_when, form, fresh"),
         ("POST", "/v1/documents?colpus=mine", "this address takes corpus"),
         ("DELETE", "/v1/documents/a/b?all", "this address takes corpus"),
         ("GET", "/v1/corpora?limit=3", "this address takes none"),

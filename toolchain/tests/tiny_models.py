@@ -13,7 +13,7 @@ from shardqa.models.reader import Batch
 
 Weights = dict[str, NDArray[np.float32]]
 
-HIDDEN, HEAD_SIZE, VOCABULARY, POSITIONS = 32, 8, 1200, 256
+HIDDEN, HEAD_SIZE, VOCABULARY, POSITIONS = 32, 8, 1200, 304
 
 LAYERS = ((4, 64), (2, 40), (1, 7))  # heads and columns of the feed-forward of each layer
 

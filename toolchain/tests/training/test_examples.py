@@ -18,7 +18,7 @@ from toolchain.tests.tiny import TOKENIZER
 
 WRONG = {"id": "w1", "question": "What?", "answers": [{"text": "Basel", "answer_start": 3}], "is_impossible": False}
 BLANK = {"id": "b1", "question": "What?", "answers": [{"text": " ", "answer_start": 3}], "is_impossible": False}
-LONG = tiny.question("long", "what " * 80, tiny.RIVERS, "green")
+LONG = tiny.question("long", "what " * 160, tiny.RIVERS, "green")
 
 
 @pytest.fixture
