@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FAULTS = Path(__file__).with_suffix(".toml")
+C_TESTS = ("make", "-s", "-C", "module", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def is_caught(fault: Fault) -> bool:
         path.write_text(whole.replace(fault.old, fault.new))
         if not build(path):
             raise SystemExit(f"{fault.file} does not compile with {fault.new!r}")
+        if path.suffix == ".c" and subprocess.run(C_TESTS, cwd=ROOT, capture_output=True, check=False).returncode != 0:
+            return True
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", "2", *fault.tests]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if run.returncode not in (0, 1, 2):

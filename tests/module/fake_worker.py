@@ -276,6 +276,8 @@ class FakeWorker:
             self.send(TENSORS, id, pack([microseconds, "FLOAT 3", b"\0\0\0\0"]))
         elif tag == "extra":
             self.send(TENSORS, id, pack([microseconds, layout + b";FLOAT 1", *data, b"\0\0\0\0"]))
+        elif tag == "surplus":
+            self.send(TENSORS, id, pack([microseconds, layout + b";FLOAT 1", *data]))
         else:
             self.send(TENSORS, id, pack([microseconds, layout, *data]))
 

@@ -100,7 +100,12 @@ def test_statistics_count_what_ran(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("tag", "error"),
-    [("fail", "ERR the model failed"), ("extra", "number of OUTPUTS"), ("wrong", "contradict their types and shapes")],
+    [
+        ("fail", "ERR the model failed"),
+        ("extra", "number of OUTPUTS"),
+        ("wrong", "contradict their types and shapes"),
+        ("surplus", "contradict their types and shapes"),
+    ],
 )
 def test_a_run_that_goes_wrong_is_counted_as_the_error_of_its_command(server: Server, tag: str, error: str) -> None:
     store(server, "m", b"x", "TAG", tag)
@@ -109,7 +114,7 @@ def test_a_run_that_goes_wrong_is_counted_as_the_error_of_its_command(server: Se
     assert server.client().execute_command("AI.INFO", "m")[-1] == 1
     assert server.client().exists("o") == 0
     info = server.info()
-    assert (info["worker_restarts"], info["unreadable_replies"]) == (0, tag == "wrong")
+    assert (info["worker_restarts"], info["unreadable_replies"]) == (0, tag in ("wrong", "surplus"))
 
 
 def test_an_output_that_cannot_be_written_is_the_error_of_the_command(shared: Pair) -> None:

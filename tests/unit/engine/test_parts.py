@@ -115,6 +115,14 @@ def test_what_overlaps_or_repeats_a_better_sentence_is_left_out() -> None:
     ]  # fmt: skip
 
 
+def test_of_a_sentence_that_a_passage_cuts_and_the_whole_one_the_better_is_shown() -> None:
+    start = TEXT.index("the race")
+    cut = passage({0: 5.0}, TEXT[start:], start)
+    assert likeliest(reply(d0=passage({1: 4.0, 0: 3.0}), d1=cut)) == [
+        "the race was put off.", "It rained.", "Nobody minded.",
+    ]  # fmt: skip
+
+
 def test_parts_are_the_same_however_passages_are_spread_over_shards() -> None:
     one, other = passage({0: 3.0, 2: 2.0}), passage({1: 3.0}, "A b. C d. E f.")
     apart = [reply("a", d0=one), reply("b", e0=other)]

@@ -28,6 +28,11 @@ def test_bytes_numbers_lists_and_none_come_back_as_they_are(value: Any) -> None:
     assert decode(resp.encode(value)) == value
 
 
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
+def test_a_number_past_redis_bounds_is_sent_as_its_digits(value: int) -> None:
+    assert decode(resp.encode(value)) == str(value).encode()
+
+
 @given(st.text(max_size=50))
 def test_text_is_sent_as_its_utf8_bytes(text: str) -> None:
     assert decode(resp.encode(text)) == text.encode()
