@@ -27,7 +27,7 @@ def slow(record):
     if record['key'] == 'hold:bad': raise ValueError('no')
 GB('KeysReader').foreach(slow).register(prefix='hold:*', mode='sync', readValue=False)
 """
-    assert send(client, "RG.PYEXECUTE", code, "ID", "hold") == "OK"
+    assert send(client, "RG.PYEXECUTE", code, "ID", "held-writer") == "OK"
     assert client.hset("hold:1", "field", "x") == 1
     assert client.get("hold-seen:hold:1") == "hset"
     assert client.delete("hold:1", "other") == 1
