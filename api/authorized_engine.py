@@ -49,6 +49,11 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
+    async def _asked(self, corpus: str | None) -> str:
+        """The corpus that a question is for. Raises NotAllowed, SeveralCorpora."""
+        key = bearer.get()
+        return self._corpus(await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name)))
+
     def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
         if key is None or key.filter is None:
@@ -66,10 +71,10 @@ class AuthorizedEngine:
         key = bearer.get()
         return key is None or (key.corpora is None and key.filter is None)
 
-    def _question(self, request: http_schema.Question) -> Question:
+    def _question(self, request: http_schema.Question, corpus: str) -> Question:
         return self._engine.question(
             request.question,
-            corpus=self._corpus(request.corpus),
+            corpus=corpus,
             k=request.k,
             n_best=request.n_best,
             min_score=request.min_score,
@@ -80,20 +85,23 @@ class AuthorizedEngine:
         )
 
     async def ask(self, request: http_schema.Question, on_step: Callable[[Step], None] | None = None) -> Answer:
-        return await self._engine.ask(self._question(request), on_step)
+        return await self._engine.ask(self._question(request, await self._asked(request.corpus)), on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
-        return self._engine.asking.cached_reply(self._question(request))
+        named = self._engine.catalogue.named(request.corpus)
+        if named is None:
+            return None
+        return self._engine.asking.cached_reply(self._question(request, self._corpus(named)))
 
     async def search(self, request: http_schema.Search) -> SearchResult:
-        corpus, filter_ = self._corpus(request.corpus), self._filter(request.filter)
+        corpus, filter_ = await self._asked(request.corpus), self._filter(request.filter)
         found = await self._engine.search(request.question, request.limit, corpus=corpus, filter=filter_)
         if self._filter() is None:
             return found
         return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
 
     async def explain(self, request: http_schema.Explain) -> Explanation:
-        corpus, filter_ = self._corpus(request.corpus), self._filter(request.filter)
+        corpus, filter_ = await self._asked(request.corpus), self._filter(request.filter)
         return await self._engine.explain(request.question, corpus=corpus, k=request.k, filter=filter_)
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:

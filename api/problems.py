@@ -72,6 +72,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "timeout": ("The answer took too long", "Ask again: what was computed is kept. Or ask with a smaller k."),
     "too_many_connections": ("Too many connections", "Close some, or keep one open for many requests."),
     "too_many_requests": ("Too many requests at once", "Wait for the seconds named in Retry-After, then try again."),
+    "several_corpora": ("Several corpora", "Send `corpus` with the question; GET /v1/corpora lists them."),
     "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
     "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
     "id_taken": (

@@ -26,6 +26,13 @@ class UnknownCorpus(ShardqaError):
     status = 404
 
 
+class SeveralCorpora(ShardqaError):
+    """A question that names no corpus where its asker has more than one."""
+
+    code = "several_corpora"
+    status = 422
+
+
 class BadDocumentId(ShardqaError):
     code = "bad_document_id"
     status = 422

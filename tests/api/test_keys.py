@@ -61,6 +61,15 @@ def test_who_has_no_valid_key_stays_outside(locked: Server, filled: str, cluster
         assert client.get("/healthz").status_code == client.get("/").status_code == 200
 
 
+def test_a_question_that_names_no_corpus_is_for_the_keys_own(locked: Server, filled: str, key_of: KeyOf) -> None:
+    with locked.client(headers=bearer(key_of(scopes=["ask"], corpora=[filled]))) as client:
+        for path in ("/v1/ask", "/v1/search", "/v1/explain"):
+            reply = client.post(path, json={"question": QUESTION}).json()
+            assert (
+                reply.get("answer", reply)["corpus"] == filled if path == "/v1/explain" else reply["corpus"] == filled
+            )
+
+
 def test_a_key_is_good_for_its_corpora_only(locked: Server, filled: str, key_of: KeyOf) -> None:
     key = key_of(scopes=["ask"], corpora=[filled])
     assert ask(locked, filled, key).json()["answer"]

@@ -9,13 +9,11 @@ from rich.text import Text
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import filter_of, with_engine
-from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, KOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.schema import Answer, Candidate, Part
 
 if TYPE_CHECKING:  # imported where they are used
-    from shardqa.config import Settings
     from shardqa.engine import Engine
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
@@ -50,7 +48,6 @@ def ask(
     async def answered(engine: "Engine") -> Answer:
         return await engine.ask(
             question,
-            corpus=await own_corpus(engine, settings),
             k=k,
             n_best=n_best,
             min_score=min_score,
@@ -69,19 +66,6 @@ def ask(
         say(f"warning: {warning}")
     if answer.partial or answer.no_answer:
         raise typer.Exit(PARTLY if answer.partial else NOTHING)
-
-
-async def own_corpus(engine: "Engine", settings: "Settings") -> str:
-    """The corpus that is asked: the one named, else the user's own, else the example.
-
-    Raises WrongSetting where the user has several.
-    """
-    if "corpus" in settings.model_fields_set:
-        return settings.corpus
-    own = sorted({one.name for one in (await engine.catalogue.corpora()).corpora} - {settings.corpus})
-    if len(own) > 1:
-        raise WrongSetting(f"there are the corpora {', '.join(own)}: name one by --corpus, or set SHARDQA_CORPUS")
-    return own[0] if own else settings.corpus
 
 
 def show(answer: Answer, names_corpus: bool = False) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shardqa.http_schema import Problem  # imported where it is made: few runs end with one
 
 REMEDIES = {  # by the fault's code: ways out on the command line, where the fault itself names none
+    "several_corpora": "name one with --corpus, or set SHARDQA_CORPUS",
     "unknown_corpus": "name another with --corpus, or make it with 'shardqa ingest'",
 }
 NOT_FOUND = 404

@@ -5,7 +5,7 @@ import base64
 import binascii
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from shardqa.description import CorporaOfShard, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
-from shardqa.errors import BadCursor, BadDocumentId, ClusterUnavailable, UnknownCorpus
+from shardqa.errors import BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
 
@@ -41,6 +41,24 @@ class Catalogue:
         shards, failed = await self._corpora_of_shards(filter)
         corpora = [info if filter is None else _without_epoch(info) for info in sums(shards)]
         return Corpora(corpora=corpora, partial=bool(failed), failed=failed)
+
+    def named(self, corpus: str | None) -> str | None:
+        """The corpus that a request names, else the settings; None where both leave it open."""
+        return self._settings.corpus if corpus is None and "corpus" in self._settings.model_fields_set else corpus
+
+    async def asked(self, corpus: str | None = None, is_for: Callable[[str], bool] = lambda name: True) -> str:
+        """The corpus that a question is for: the one named, else the asker's own, else the example.
+
+        Raises SeveralCorpora where more of the asker's own are there (`is_for` says which he may ask).
+        """
+        named = self.named(corpus)
+        if named is not None:
+            return named
+        own = [one.name for one in (await self.corpora()).corpora if is_for(one.name)]
+        own = [name for name in own if name != self._settings.corpus]
+        if len(own) > 1:
+            raise SeveralCorpora(f"there are the corpora {', '.join(own)}, and the question names none of them")
+        return own[0] if own else self._settings.corpus
 
     async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
         """With the sizes of what `filter` lets through. Raises UnknownCorpus once it is gone, ClusterUnavailable."""

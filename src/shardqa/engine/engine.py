@@ -64,19 +64,22 @@ class Engine:
     async def ask(
         self, question: Question | str, on_step: Callable[[Step], None] | None = None, **choices: Unpack[Choices]
     ) -> Answer:
-        """The answer from the documents of a corpus. Raises as `Question.of` and `Asking.ask`."""
-        return await self.asking.ask(self._question(question, choices), on_step)
+        """The answer from the documents of a corpus. Raises as `Question.of`, `Asking.ask` and `Catalogue.asked`."""
+        return await self.asking.ask(await self._question(question, choices), on_step)
 
     async def search(self, question: Question | str, limit: int = 10, **choices: Unpack[Choices]) -> SearchResult:
-        """The passages that rank best. Raises as `Question.of` and `Searching.search`."""
-        return await self.searching.search(self._question(question, choices), limit)
+        """The passages that rank best. Raises as `Question.of`, `Searching.search` and `Catalogue.asked`."""
+        return await self.searching.search(await self._question(question, choices), limit)
 
     async def explain(self, question: Question | str, **choices: Unpack[Choices]) -> Explanation:
         """The answer, and everything it was made of. Raises as `ask`."""
-        return await self.searching.explain(self._question(question, choices))
+        return await self.searching.explain(await self._question(question, choices))
 
-    def _question(self, question: Question | str, choices: Choices) -> Question:
-        return question if isinstance(question, Question) else self.question(question, **choices)
+    async def _question(self, question: Question | str, choices: Choices) -> Question:
+        if isinstance(question, Question):
+            return question
+        choices["corpus"] = await self.catalogue.asked(choices.get("corpus"))
+        return self.question(question, **choices)
 
     async def close(self) -> None:
         await self.epochs.stop()

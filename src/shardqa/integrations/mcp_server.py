@@ -25,6 +25,7 @@ INSTRUCTIONS = (
 
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 REMEDIES = {  # by the fault's code: ways out for an assistant, where the fault itself names none
+    "several_corpora": "send `corpus` with the question",
     "unknown_corpus": "'list_corpora' names those there are",
     "unknown_document": "'list_documents' names those there are",
 }
@@ -50,12 +51,17 @@ async def _with_tool_errors(work: Awaitable[Result]) -> Result:
         raise ToolError("; ".join(filter(None, (str(fault), REMEDIES.get(fault.code))))) from fault
 
 
-async def _document(engine: Engine, corpus: str, id: str) -> Document:
+async def _document(engine: Engine, corpus: str | None, id: str) -> Document:
     """Raises UnknownDocument."""
+    corpus = await engine.catalogue.asked(corpus)
     document = await engine.documents.get(corpus, id)
     if document is None:
         raise UnknownDocument(f"there is no document {id!r} in the corpus {corpus!r}")
     return document
+
+
+async def _documents(engine: Engine, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
+    return await engine.catalogue.documents(await engine.catalogue.asked(corpus), cursor, limit)
 
 
 def server(settings: Settings) -> MCPServer:
@@ -91,12 +97,11 @@ def server(settings: Settings) -> MCPServer:
     @mcp.tool(annotations=READING)
     async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
         """The documents of a corpus, a page at a time: send `cursor` of the page before."""
-        return await _with_tool_errors(engine().catalogue.documents(corpus, cursor, limit))
+        return await _with_tool_errors(_documents(engine(), corpus, cursor, limit))
 
     @mcp.tool(annotations=READING)
     async def fetch(id: str, corpus: str | None = None) -> Document:
         """A document whole; offsets of answers count the characters of its `text`."""
-        name = settings.corpus if corpus is None else corpus
-        return await _with_tool_errors(_document(engine(), name, id))
+        return await _with_tool_errors(_document(engine(), corpus, id))
 
     return mcp

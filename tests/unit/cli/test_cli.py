@@ -7,9 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 import typer
@@ -18,9 +15,7 @@ from rich.text import Text
 from shardqa import cli
 from shardqa.answer_lines import Lines
 from shardqa.cli import ask, connection, documents, eval, foreground, output, stages
-from shardqa.cli.faults import WrongSetting
 from shardqa.cli.verbs import VERBS, leaves, summary_of
-from shardqa.config import Settings
 from shardqa.errors import BadData
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
@@ -351,19 +346,3 @@ def test_a_config_file_that_names_a_cluster_is_not_passed_over_for_the_local_one
     monkeypatch.setenv("SHARDQA_CONFIG", str(tmp_path / "shardqa.toml"))
     assert connection.settings_of(None, None, None).redis == "10.0.0.5:7000"
     assert connection.settings_of("h:1", None, None).redis == "h:1"
-
-
-@pytest.mark.parametrize(("names", "name"), [(["seeds"], "seeds"), (["handbook", "seeds"], "handbook"), ([], "seeds")])
-async def test_without_a_name_the_users_own_corpus_is_asked(names: list[str], name: str) -> None:
-    assert await ask.own_corpus(engine_of(names), Settings()) == name
-
-
-async def test_several_own_corpora_want_a_name() -> None:
-    with pytest.raises(WrongSetting, match="there are the corpora a, b: name one by --corpus"):
-        await ask.own_corpus(engine_of(["a", "b", "seeds"]), Settings())
-
-
-def engine_of(names: list[str]) -> Any:
-    """An engine that has these corpora."""
-    corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names])
-    return SimpleNamespace(catalogue=SimpleNamespace(corpora=AsyncMock(return_value=corpora)))
