@@ -75,7 +75,9 @@ class Settings(BaseSettings):
     redis: str = Field("127.0.0.1:7000", description="HOST:PORT, redis:// or rediss:// of a node; several with commas")
     user: str = Field("default", description="ACL user; needs +get +shardqa.get and the RG.* and AI.* commands")
     password: SecretStr | None = None
-    corpus: str = Field("seeds", description="the corpus asked when a request names none")
+    corpus: str = Field(
+        "seeds", description="the corpus of requests that name none; unset, a question is for the only other one"
+    )
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     sure: float = Field(0.6, gt=0, le=1, description="score from which no further passage is read; 1 reads all k")

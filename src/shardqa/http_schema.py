@@ -25,7 +25,7 @@ class Question(BaseModel):
     )
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
     k: int | None = Field(None, description=f"Passages read, 1 to {MAX_K}. More finds more and takes longer.")
     n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
     min_score: float | None = Field(
@@ -75,7 +75,7 @@ class Search(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     question: str = Field(description="A question or words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
     limit: int = Field(10, description="Passages, 1 to 100.")
     filter: DocumentFilter | None = Field(None, description="Documents that may be found, by title and metadata.")
 
@@ -84,7 +84,7 @@ class Explain(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
     k: int | None = Field(None, description=f"Passages ranked, 1 to {MAX_K}.")
     filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
@@ -211,7 +211,7 @@ class Formats(BaseModel):
 
 
 class Listed(Corpora):
-    default: str  # asked when a request names none; it may not exist yet
+    default: str  # of a document that names none; it may not exist yet
     feedback: bool = False  # POST /v1/feedback is there
 
 
