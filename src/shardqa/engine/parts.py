@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from shardqa import keys, places
@@ -45,10 +46,6 @@ class Excerpt:
         """Whether it stands below these headings: another entry's sentence supports nothing."""
         return ((self.place or {}).get("headings") or [])[: len(headings)] == list(headings)
 
-    def repeats(self, other: "Excerpt") -> bool:
-        """Whether it says no word that the other does not, in its order."""
-        return f" {metrics.normalize(self.text)} " in f" {metrics.normalize(other.text)} "
-
     def part(self) -> Part:
         place = self.place
         return Part(
@@ -87,7 +84,7 @@ def _scored(passage: dict[str, Any], document: str, scoring: Scoring, best: floa
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:
     """The best LIKELIEST of all passages, best first, nothing twice."""
-    return [sentence.part() for sentence in unrepeated(sentences)[:LIKELIEST]]
+    return [sentence.part() for sentence in islice(unrepeated(sentences), LIKELIEST)]
 
 
 def answering(sentences: Sequence[Excerpt]) -> list[Excerpt]:
@@ -108,7 +105,7 @@ def items(spans: Sequence[ScoredSpan]) -> list[Excerpt]:
     """Cuts the spans that are nearly as likely as the first into items: by document, in order, once each."""
     best = spans[0].margin
     every = [item for one in spans if one.margin >= best - NEAR for item in _items(one)]
-    chosen = unrepeated(every)[:ITEMS]
+    chosen = list(islice(unrepeated(every), ITEMS))
     documents = list(dict.fromkeys(item.document for item in chosen))
     return sorted(chosen, key=lambda item: (documents.index(item.document), item.start))
 
@@ -147,7 +144,7 @@ def likely(sentences: Sequence[Excerpt]) -> list[Excerpt]:
     return sorted(chosen, key=lambda sentence: sentence.start)
 
 
-def _within_parts(sentences: Sequence[Excerpt]) -> list[Excerpt]:
+def _within_parts(sentences: Iterable[Excerpt]) -> list[Excerpt]:
     """Takes as many as make SUPPORTING parts, in their order."""
     chosen: list[Excerpt] = []
     for sentence in distinct(sentences):
@@ -156,22 +153,23 @@ def _within_parts(sentences: Sequence[Excerpt]) -> list[Excerpt]:
     return chosen
 
 
-def unrepeated(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
-    """Leaves out those that overlap one before them, or say the same."""
-    chosen: list[Excerpt] = []
+def unrepeated(excerpts: Iterable[Excerpt]) -> Iterator[Excerpt]:
+    """Leaves out those that overlap one before them, or say no word that one before does not, in its order."""
+    said: list[str] = []
     for excerpt in distinct(excerpts):
-        if not any(excerpt.repeats(other) for other in chosen):
-            chosen.append(excerpt)
-    return chosen
+        words = f" {metrics.normalize(excerpt.text)} "
+        if not any(words in other for other in said):
+            said.append(words)
+            yield excerpt
 
 
-def distinct(sentences: Sequence[Excerpt]) -> list[Excerpt]:
+def distinct(sentences: Iterable[Excerpt]) -> Iterator[Excerpt]:
     """Leaves out those that overlap one before them."""
     chosen: list[Excerpt] = []
     for sentence in sentences:
         if not any(sentence.overlaps(other) for other in chosen):
             chosen.append(sentence)
-    return chosen
+            yield sentence
 
 
 def joined(chosen: Iterable[Excerpt]) -> list[Part]:

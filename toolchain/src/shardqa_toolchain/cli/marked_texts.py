@@ -76,4 +76,4 @@ class MarkedTexts:
 
 def sentences(reply: dict[str, Any] | None) -> list[Excerpt]:
     """All sentences of a text, likeliest first, none twice."""
-    return parts.distinct(parts.sentences_of([reply])) if reply else []
+    return list(parts.distinct(parts.sentences_of([reply]))) if reply else []
