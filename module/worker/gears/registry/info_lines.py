@@ -26,18 +26,26 @@ class InfoLines:
         self._registrations = registry.registrations
         self._executions = registry.executions
         self._statistics = statistics
-        self._names: set[str] = set()  # of the fields that are set
+        self._lines: dict[str, tuple[tuple[int, ...], str]] = {}  # by field: counts, and their line
 
     def update(self) -> None:
         registrations = sorted(self._registrations, key=lambda r: -r.statistics.triggered)
-        lines = {f"{PREFIX}{r.id}": self._line(r) for r in registrations[:SHOWN]}
-        for name in self._names - lines.keys():
+        before, self._lines = self._lines, {}
+        for registration in registrations[:SHOWN]:
+            name, counts = f"{PREFIX}{registration.id}", self._counts(registration)
+            same = before.pop(name, None)
+            if same is None or same[0] != counts:  # a line takes long to write, and most stand still
+                same = (counts, self._line(registration))
+                self._statistics.set(name, same[1])
+            self._lines[name] = same
+        for name in before:
             self._statistics.set(name, "")
-        for name, line in lines.items():
-            self._statistics.set(name, line)
-        self._names = set(lines)
         self._statistics.set("registrations_not_shown", max(len(registrations) - SHOWN, 0))
         self._update_executions()
+
+    def _counts(self, registration: Registration) -> tuple[int, ...]:
+        s = registration.statistics
+        return (s.triggered, s.success, s.failures, s.aborted, self._registrations.queue_of(registration))
 
     def _update_executions(self) -> None:
         executions, statistics = self._executions, self._statistics
