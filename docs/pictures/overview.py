@@ -60,7 +60,7 @@ def shard(name: str, y: int) -> list[str]:
         box(572, y + 28, 176, 78, REDIS),
         text(580, y + 46, "redis-server, shardqa.so", 11, bold=True),
         text(582, y + 64, "doc: passage: tokens:", 11),
-        text(582, y + 80, "rank: answer: ask:", 11),
+        text(582, y + 80, "answer: ask:", 11),
         text(582, y + 96, "model: epoch:", 11),
         box(804, y + 28, 128, 78, WORKER),
         text(814, y + 46, "worker (Python)", 12, bold=True),

@@ -9,7 +9,6 @@ A view is the part of a filter that hides (shardqa/filters.py): what is counted 
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.runtime import Runtime
     from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
+    from shardqa.gears_functions.shard.rankings import Rankings
     from shardqa.gears_functions.shard.shard_terms import ShardTerms
     from shardqa.gears_functions.shard.timings import Timings
     from shardqa.models.tokenizer import Tokenizer
-
-RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
 
 
 class Rank:
@@ -51,7 +48,6 @@ class Rank:
         self._terms = terms
         self._rankings = rankings
         self._timings = timings
-        self._writes: set[asyncio.Task[None]] = set()  # rank: keys on their way, held so that they are not collected
 
     async def terms(self, record: Record) -> str:
         corpus, text, *view = arguments.words(record, "Terms <corpus> <question> [<view>]", 2, 3)
@@ -84,8 +80,6 @@ class Rank:
         ranking = await self._rankings.rank(corpus, question, limit, filter_, argument)
         us = round((perf_counter() - start) * 1e6)
         self._timings.add({"rank": us})
-        if argument is None or not argument.is_aside:
-            await self._show(corpus, ranking)
         words = {"words": ranking.words} if argument is not None and argument.statistics.is_bridged else {}
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us, **words)
 
@@ -107,21 +101,6 @@ class Rank:
 
     def _reply(self, **fields: Any) -> str:
         return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()
-
-    async def _show(self, corpus: str, ranking: ShardRanking) -> None:
-        """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""
-        task = asyncio.create_task(self._write(corpus, ranking))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        await asyncio.sleep(0)
-
-    async def _write(self, corpus: str, ranking: ShardRanking) -> None:
-        key = keys.rank(corpus, self._runtime.hashtag(), ranking.question, ranking.filter_)
-        pairs = [word for passage, score in ranking.passages for word in (score, passage)]
-        fill = [("ZADD", key, *pairs), ("EXPIRE", key, RANK_SECONDS)] if pairs else []
-        for reply in await self._runtime.calls([("UNLINK", key), *fill]):
-            if isinstance(reply, Exception):
-                self._runtime.log(f"{key!r} was not written: {reply}", "verbose")
 
 
 def _parse_words(raw: str) -> list[list[str]]:

@@ -156,10 +156,6 @@ def never(tag: str) -> str:
     return f"{NEVER}{{{tag}}}"
 
 
-def rank(corpus: str, tag: str, question: str, filter_: str = "") -> str:
-    return f"rank:{corpus}:{{{tag}}}:{question_in_key(question, filter_)}"
-
-
 def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str, filter_: str = "") -> str:
     return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question, filter_)}"
 

@@ -47,15 +47,6 @@ def test_rank_without_statistics_asks_the_other_shards(filled: Shards) -> None:
     assert sorted(merged) == sorted((key, score) for reply in alone for key, score in reply["passages"])
 
 
-def test_a_rank_can_be_seen_in_redis(filled: Shards) -> None:
-    question = "which tower stands in ostby"
-    for reply in filled.all("RG.TRIGGER", "Rank", filled.corpus, question, 3, json.dumps(filled.statistics(question))):
-        key = keys.rank(filled.corpus, reply["tag"], question)
-        shown = filled.client.zrevrangebyscore(key, "+inf", "-inf", withscores=True)
-        assert sorted((name.decode(), score) for name, score in shown) == sorted(map(tuple, reply["passages"]))
-        assert not shown or 0 < filled.client.ttl(key) <= 300
-
-
 def test_terms_of_an_unknown_corpus_are_zeros(shards: Shards) -> None:
     reply = trigger(shards, "Terms", "nobody", "who built the mill")
     assert (reply["passages"], reply["documents"], reply["length"], reply["epoch"]) == (0, 0, 0, 0)

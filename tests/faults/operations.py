@@ -37,7 +37,6 @@ STEPS = (
     Step("ask", "its terms are asked for", "in", "REQUEST", (b"Terms",)),
     Step("ask", "its terms are told", "out", "REPLY", (b'"df"',)),
     Step("ask", "passages are ranked", "in", "REQUEST", (b"Rank",)),
-    Step("ask", "the ranking is kept", "out", "CALL", (b"rank:",)),
     Step("ask", "the ranking is told", "out", "REPLY", (b'"passages":[["',)),
     Step("ask", "a GET missed", "in", "MISS"),
     Step("ask", "passages are loaded", "out", "CALL", (b"AI.TENSORGET",)),

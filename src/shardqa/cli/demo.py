@@ -82,17 +82,15 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
 
 
 def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
-    """The shard's answer as a plain GET, why it ranked so, and the state of a shard."""
+    """The shard's answer as a plain GET, and the state of a shard."""
     best = ranked.passages[0]
     question, port_of_best = ranked.question.text, best.node.rpartition(":")[2]
     answer = keys.answer(
         ranked.question.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
     )
-    rank = keys.rank(ranked.question.corpus, best.tag, question)
     cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
     return [
         f"{cli} -c -p {port} GET {shlex.quote(answer)}",
-        f"{cli} -c -p {port} ZREVRANGEBYSCORE {shlex.quote(rank)} +inf -inf WITHSCORES",
         f"{cli} -p {port_of_best} INFO shardqa",
     ]
 
