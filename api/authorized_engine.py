@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from shardqa import filters, http_schema
+from shardqa import checks, filters, http_schema
 from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
 from shardqa.engine import Engine
@@ -49,8 +49,9 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
-    async def _asked(self, corpus: str | None) -> str:
-        """The corpus that a question is for. Raises NotAllowed, SeveralCorpora."""
+    async def _asked(self, question: str, corpus: str | None) -> str:
+        """The corpus that a question is for. Raises as `checks.question`, NotAllowed, SeveralCorpora."""
+        checks.question(question)  # what is wrong by itself is said first
         key = bearer.get()
         return self._corpus(await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name)))
 
@@ -85,7 +86,9 @@ class AuthorizedEngine:
         )
 
     async def ask(self, request: http_schema.Question, on_step: Callable[[Step], None] | None = None) -> Answer:
-        return await self._engine.ask(self._question(request, await self._asked(request.corpus)), on_step)
+        return await self._engine.ask(
+            self._question(request, await self._asked(request.question, request.corpus)), on_step
+        )
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
         named = self._engine.catalogue.named(request.corpus)
@@ -94,14 +97,14 @@ class AuthorizedEngine:
         return self._engine.asking.cached_reply(self._question(request, self._corpus(named)))
 
     async def search(self, request: http_schema.Search) -> SearchResult:
-        corpus, filter_ = await self._asked(request.corpus), self._filter(request.filter)
+        corpus, filter_ = await self._asked(request.question, request.corpus), self._filter(request.filter)
         found = await self._engine.search(request.question, request.limit, corpus=corpus, filter=filter_)
         if self._filter() is None:
             return found
         return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
 
     async def explain(self, request: http_schema.Explain) -> Explanation:
-        corpus, filter_ = await self._asked(request.corpus), self._filter(request.filter)
+        corpus, filter_ = await self._asked(request.question, request.corpus), self._filter(request.filter)
         return await self._engine.explain(request.question, corpus=corpus, k=request.k, filter=filter_)
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
