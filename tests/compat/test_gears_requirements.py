@@ -22,6 +22,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_wheel(folder, "sqa_first", "1.0", "one")
     make_wheel(folder, "sqa_first", "2.0", "two")
     make_wheel(folder, "sqa_second", "0.1", "second")
+    make_wheel(folder, "sqa_third", "1.0", "third")
     make_wheel(folder, "redis", "3.5.3", "old")
     return folder
 
@@ -79,6 +80,13 @@ GB('CommandReader').map(lazily).register(trigger='{0}')
     assert send(client, "RG.TRIGGER", "old-redis") == ["['old', 'old', 'old']"]
     own = "import redis\nGB('ShardsIDReader').map(lambda _: hasattr(redis, 'VALUE')).run()"
     assert execute(client, own) == [["False"], []]
+    later = (
+        "import sqa_third, redis\nGB('ShardsIDReader').map(lambda _: (sqa_third.VALUE, hasattr(redis, 'VALUE'))).run()"
+    )
+    with pytest.raises(ResponseError, match="ModuleNotFoundError"):
+        execute(client, later)
+    execute(client, "", "REQUIREMENTS", "redis==3.5.3", "sqa_third")
+    assert execute(client, later) == [["('third', False)"], []]  # what only that list brought is there for all
     second = "import sqa_first\nGB('ShardsIDReader').map(lambda _: sqa_first.VALUE).run()"
     assert execute(client, second, "REQUIREMENTS", "sqa_first==2.0") == [["two"], []]
     assert execute(client, second, "REQUIREMENTS", "sqa_first==1.0") == [["one"], []]

@@ -19,7 +19,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from shardqa.module.worker.gears.registry.private_imports import PrivateImports, at_place, function_in
+from shardqa.module.worker.gears.registry.private_imports import LentImports, PrivateImports, at_place, function_in
 from shardqa.module.worker.gears.registry.registrations import RegistrationStatistics
 from shardqa.module.worker.gears.registry.requirements import imports_of
 from shardqa.module.worker.gears.registry.session import Session
@@ -27,6 +27,8 @@ from shardqa.module.worker.gears.registry.session import Session
 SESSION = ""  # the name under which a session itself travels
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
 MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
+
+Imports = PrivateImports | LentImports | None
 
 _receiving: ContextVar[Session] = ContextVar("receiving")
 
@@ -46,7 +48,7 @@ def _pickler() -> Any:
     import cloudpickle  # when it is first needed: the worker of a single node never sends a function
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc, no-any-unimported, unused-ignore]
-        def __init__(self, file: io.BytesIO, names: dict[int, str], imports: PrivateImports | None) -> None:
+        def __init__(self, file: io.BytesIO, names: dict[int, str], imports: Imports) -> None:
             super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
             self._names = names
             self._imports = imports
@@ -56,8 +58,8 @@ def _pickler() -> Any:
             if name is not None:
                 return _own, (name,)
             place = None if self._imports is None else self._imports.place_of(obj)
-            if self._imports is not None and place is not None:
-                return at_place, (self._imports.name, *place)
+            if place is not None:
+                return at_place, place
             reduced = super().reducer_override(obj)
             if self._imports is None or not isinstance(obj, FunctionType) or not isinstance(reduced, tuple):
                 return reduced

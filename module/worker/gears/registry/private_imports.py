@@ -10,6 +10,8 @@ from __future__ import annotations
 import builtins
 import importlib
 import importlib.metadata
+import io
+import pickle
 import sys
 import threading
 from collections import ChainMap
@@ -33,10 +35,15 @@ class PrivateImports:
         self._tops = tops
         self._modules: dict[str, ModuleType] = {}
         self._lock = threading.RLock()
-        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self.import_}
         own = ModuleType("builtins")
         own.__dict__.update(self.builtins)
-        self._machinery = {"importlib": _Importlib(self), "sys": _Sys(self._modules), "builtins": own}
+        self._machinery = {
+            "importlib": _Importlib(self),
+            "sys": _Sys(self._modules),
+            "builtins": own,
+            "pickle": _Pickle(self),
+        }
 
     def load(self, name: str) -> ModuleType:
         """Raises ImportError, and what the module raises."""
@@ -65,18 +72,18 @@ class PrivateImports:
     def has(self, name: str) -> bool:
         return name.partition(".")[0] in self._tops
 
-    def place_of(self, value: Any) -> tuple[str, str] | None:
-        """Returns (module, qualified name) of a module, class or function of ours."""
+    def place_of(self, value: Any) -> tuple[str, str, str] | None:
+        """Returns (name of the list, module, qualified name) of a module, class or function of ours."""
         if isinstance(value, ModuleType):
-            return (value.__name__, "") if self._modules.get(value.__name__) is value else None
+            return (self.name, value.__name__, "") if self._modules.get(value.__name__) is value else None
         if not isinstance(value, type | FunctionType):
             return None
         module = self._modules.get(value.__module__)
         if module is None or _attribute(module, value.__qualname__) is not value:
             return None
-        return value.__module__, value.__qualname__
+        return self.name, value.__module__, value.__qualname__
 
-    def _import(
+    def import_(
         self,
         name: str,
         globals: Mapping[str, Any] | None = None,
@@ -105,6 +112,29 @@ class PrivateImports:
         return module
 
 
+class LentImports:
+    """For sessions without a list of their own: what only a list has, of several the newest."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+
+    def place_of(self, value: Any) -> tuple[str, str, str] | None:
+        return next(filter(None, (imports.place_of(value) for imports in [*ACTIVE.values()])), None)
+
+    def _import(self, name: str, *more: Any, **named: Any) -> ModuleType:
+        top = name.partition(".")[0]
+        if top and top not in sys.modules:
+            for imports in reversed([*ACTIVE.values()]):
+                if imports.has(top) and not find(top, sys.path):
+                    return imports.import_(name, *more, **named)
+        return builtins.__import__(name, *more, **named)
+
+
+LENT = LentImports()
+
+
 class _Importlib(ModuleType):
     """`importlib` as code of ours sees it."""
 
@@ -118,6 +148,34 @@ class _Importlib(ModuleType):
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
         full = resolve_name(name, package)
         return self._imports.load(full) if self._imports.has(full) else importlib.import_module(full)
+
+
+class _Pickle(ModuleType):
+    """`pickle` as code of ours sees it: what it reads is found among our modules first."""
+
+    def __init__(self, imports: PrivateImports) -> None:
+        super().__init__("pickle")
+        self._imports = imports
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pickle, name)
+
+    def loads(self, data: bytes, /, **named: Any) -> Any:
+        return self.load(io.BytesIO(data), **named)
+
+    def load(self, file: Any, **named: Any) -> Any:
+        unpickler = _Unpickler(file, **named)
+        unpickler.imports = self._imports
+        return unpickler.load()
+
+
+class _Unpickler(pickle.Unpickler):
+    imports: PrivateImports
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if self.imports.has(module):
+            return _attribute(self.imports.load(module), name)
+        return super().find_class(module, name)
 
 
 class _Sys(ModuleType):
@@ -144,7 +202,7 @@ def at_place(name: str, module: str, attribute: str) -> Any:
 
 def function_in(name: str, code: Any, globals: dict[str, Any], *more: Any) -> FunctionType:
     """A function that travelled by value, which imports as it did where it was made."""
-    globals["__builtins__"] = ACTIVE[name].builtins
+    globals["__builtins__"] = ACTIVE[name].builtins if name else LENT.builtins
     return FunctionType(code, globals, *more)
 
 

@@ -22,7 +22,15 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.registry.private_imports import ACTIVE, PrivateImports, find, is_in, packages_in
+from shardqa.module.worker.gears.registry.private_imports import (
+    ACTIVE,
+    LENT,
+    LentImports,
+    PrivateImports,
+    find,
+    is_in,
+    packages_in,
+)
 from shardqa.module.worker.installer import FOLDER, MOST
 
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
@@ -119,9 +127,9 @@ class Requirements:
             sys.path.append(str(folder))
 
 
-def imports_of(requirements: Sequence[str]) -> PrivateImports | None:
+def imports_of(requirements: Sequence[str]) -> PrivateImports | LentImports | None:
     """Returns how a session with these imports; None: as all do."""
-    return ACTIVE.get(_base(requirements)) if requirements else None
+    return ACTIVE.get(_base(requirements), LENT) if ACTIVE else None
 
 
 def _base(requirements: Sequence[str]) -> str:
