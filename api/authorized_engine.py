@@ -5,9 +5,10 @@ What a key's filter hides is not there for its bearer: every count, list and sco
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
-from shardqa import checks, filters, http_schema
+from shardqa import filters, http_schema
 from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
 from shardqa.engine import Engine
@@ -49,11 +50,14 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
-    async def _asked(self, question: str, corpus: str | None) -> str:
-        """The corpus that a question is for. Raises as `checks.question`, NotAllowed, SeveralCorpora."""
-        checks.question(question)  # what is wrong by itself is said first
+    async def _asked(self, question: Question, corpus: str | None) -> Question:
+        """The question, for its corpus: sought last, so that what is wrong by itself is said first.
+
+        Raises NotAllowed, SeveralCorpora.
+        """
         key = bearer.get()
-        return self._corpus(await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name)))
+        asked = await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name))
+        return replace(question, corpus=self._corpus(asked))
 
     def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
@@ -72,7 +76,7 @@ class AuthorizedEngine:
         key = bearer.get()
         return key is None or (key.corpora is None and key.filter is None)
 
-    def _question(self, request: http_schema.Question, corpus: str) -> Question:
+    def _question(self, request: http_schema.Question, corpus: str | None) -> Question:
         return self._engine.question(
             request.question,
             corpus=corpus,
@@ -86,9 +90,8 @@ class AuthorizedEngine:
         )
 
     async def ask(self, request: http_schema.Question, on_step: Callable[[Step], None] | None = None) -> Answer:
-        return await self._engine.ask(
-            self._question(request, await self._asked(request.question, request.corpus)), on_step
-        )
+        question = await self._asked(self._question(request, request.corpus), request.corpus)
+        return await self._engine.ask(question, on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
         named = self._engine.catalogue.named(request.corpus)
@@ -97,15 +100,16 @@ class AuthorizedEngine:
         return self._engine.asking.cached_reply(self._question(request, self._corpus(named)))
 
     async def search(self, request: http_schema.Search) -> SearchResult:
-        corpus, filter_ = await self._asked(request.question, request.corpus), self._filter(request.filter)
-        found = await self._engine.search(request.question, request.limit, corpus=corpus, filter=filter_)
+        made = self._engine.question(request.question, corpus=request.corpus, filter=self._filter(request.filter))
+        found = await self._engine.search(await self._asked(made, request.corpus), request.limit)
         if self._filter() is None:
             return found
         return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
 
     async def explain(self, request: http_schema.Explain) -> Explanation:
-        corpus, filter_ = await self._asked(request.question, request.corpus), self._filter(request.filter)
-        return await self._engine.explain(request.question, corpus=corpus, k=request.k, filter=filter_)
+        filter_ = self._filter(request.filter)
+        made = self._engine.question(request.question, corpus=request.corpus, k=request.k, filter=filter_)
+        return await self._engine.explain(await self._asked(made, request.corpus))
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
         """Takes and gives cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""

@@ -15,7 +15,7 @@ from shardqa.description import CorporaOfShard, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
-from shardqa.errors import BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
+from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
 
@@ -49,12 +49,19 @@ class Catalogue:
     async def asked(self, corpus: str | None = None, is_for: Callable[[str], bool] = lambda name: True) -> str:
         """The corpus that a question is for: the one named, else the asker's own, else the example.
 
-        Raises SeveralCorpora where more of the asker's own are there (`is_for` says which he may ask).
+        Raises AnswerTimeout, ClusterUnavailable, SeveralCorpora where he has more (`is_for` says which he may ask).
         """
         named = self.named(corpus)
         if named is not None:
             return named
-        own = [one.name for one in (await self.corpora()).corpora if is_for(one.name)]
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                own = [one.name for one in (await self.corpora()).corpora if is_for(one.name)]
+        except TimeoutError:
+            raise AnswerTimeout(
+                f"no list of corpora came within {self._settings.timeout:g} s; ask again, or allow more by "
+                "SHARDQA_TIMEOUT"
+            ) from None
         own = [name for name in own if name != self._settings.corpus]
         if len(own) > 1:
             raise SeveralCorpora(f"there are the corpora {', '.join(own)}, and the question names none of them")

@@ -5,6 +5,7 @@ the epochs of the corpora and the answers of this process; everything else is in
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -78,8 +79,8 @@ class Engine:
     async def _question(self, question: Question | str, choices: Choices) -> Question:
         if isinstance(question, Question):
             return question
-        choices["corpus"] = await self.catalogue.asked(choices.get("corpus"))
-        return self.question(question, **choices)
+        made = self.question(question, **choices)  # what is wrong with it by itself is said first
+        return replace(made, corpus=await self.catalogue.asked(choices.get("corpus")))
 
     async def close(self) -> None:
         await self.epochs.stop()
