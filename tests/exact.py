@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from shardqa import keys
 from shardqa.analysis import Query, analyse
-from shardqa.gears_functions.index import bm25, pagerank
+from shardqa.gears_functions.index import bm25
 from shardqa.statistics import CorpusStatistics
 
 
@@ -35,8 +35,7 @@ def rank(passages: Sequence[tuple[str, str, str]], query: Query, limit: int) -> 
     """The best of a whole corpus' (key, title, text), with scores, best first, ties by key. Raises BadKey."""
     scanned = [_scan(*passage) for passage in passages]
     statistics = _statistics(scanned, query)
-    restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in query.terms if statistics.cf[t]}
-    found = [(p.key, _bm25(p, query, statistics) + _graph(p, scanned, restarts, statistics)) for p in scanned]
+    found = [(p.key, _bm25(p, query, statistics)) for p in scanned]
     return sorted((pair for pair in found if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
@@ -83,16 +82,3 @@ def _saturated(tf: int, words: int, average: float, b: float) -> float:
     if tf == 0:
         return 0.0
     return tf * (bm25.K1 + 1) / (tf + bm25.K1 * (1 - b + b * (words / average)))
-
-
-def _graph(p: _Scanned, scanned: Sequence[_Scanned], restarts: dict[str, float], statistics: CorpusStatistics) -> float:
-    total = sum(restarts.values())
-    siblings = [other for other in scanned if other.document == p.document]
-    direct, document = 0.0, 0.0
-    for term, restart in restarts.items():
-        each = restart / (total * statistics.cf[term])
-        direct += each * p.tf[term]
-        document += each * sum(other.tf[term] for other in siblings)
-    squared = pagerank.DAMPING * pagerank.DAMPING
-    lift = ((1 - squared) * direct + squared * (document / len(siblings))) * statistics.passages
-    return pagerank.GRAPH * (lift / (lift + pagerank.GRAPH_HALF))

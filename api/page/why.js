@@ -73,7 +73,7 @@ function passageList(found) {
 }
 
 function score({ score: total, why: made }) {
-  return made ? `${total.toFixed(1)}, ${(total - made.graph).toFixed(1)} of it by words, ${made.graph.toFixed(1)} by the graph` : total.toFixed(1);
+  return made ? `${total.toFixed(1)}, ${(total - made.near).toFixed(1)} of it by words, ${made.near.toFixed(1)} by nearness` : total.toFixed(1);
 }
 
 /** The passage with the question's words marked. */

@@ -1,4 +1,4 @@
-"""The score of a passage for a question: BM25 of body, title and pairs, to which `pagerank` adds its part.
+"""The score of a passage for a question: BM25 of body, title and pairs.
 
 A score depends on the passage, its document and corpus-wide integers only; sums run in the order of the question's
 terms. So scores and order are equal, bit for bit, however many shards hold the corpus, and numpy's elementwise

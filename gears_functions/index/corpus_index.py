@@ -15,7 +15,7 @@ import numpy as np
 
 from shardqa import bridges, keys
 from shardqa.analysis import Query, analyse
-from shardqa.gears_functions.index import bm25, carrying, explained, pagerank, vectors
+from shardqa.gears_functions.index import bm25, carrying, explained, vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
 from shardqa.gears_functions.index.postings import NOBODY, Counts, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
@@ -282,7 +282,6 @@ class Index:
         """Before anything is carried, float64 [rows]."""
         selection = self._everything() if chosen is None else self._selected(chosen)
         scores = _bm25(selection, query, statistics)
-        scores += pagerank.graph_score(_pagerank(selection, query, statistics), statistics.passages)
         if statistics.near is not None:
             cosines = self._vectors.cosines(statistics.near.encoder, statistics.near.vector, len(self._keys))
             scores += _near(cosines if chosen is None else cosines[chosen.slots], scores, query, statistics)
@@ -336,8 +335,6 @@ class Index:
             Field(self._title, alive, None),
             _view(self._words, np.int32),
             _view(self._title_words, np.int32),
-            _view(self._document, np.int32),
-            _view(self._passages_of, np.int32),
         )
 
     def _selected(self, chosen: Chosen) -> Selection:
@@ -346,8 +343,6 @@ class Index:
             Field(self._title, chosen.mask, chosen),
             _view(self._words, np.int32)[chosen.slots],
             _view(self._title_words, np.int32)[chosen.slots],
-            chosen.document,
-            chosen.passages_of,
         )
 
     def _of_filter(self, filter_: str) -> Chosen:
@@ -388,23 +383,14 @@ class Index:
         return float(self._vectors.cosines(question.encoder, question.vector, len(self._keys))[slot])
 
     def _seen(self, slot: int, question: QuestionVector | None) -> explained.Seen:
-        """One passage, and how often words stand in it and in its document's others."""
-        document = _view(self._document, np.int32) == self._document[slot]
-        body = self._everything().body
         return explained.Seen(
             words=self._words[slot],
             title_words=self._title_words[slot],
             in_body=lambda term: _count(*self._body.term(term), slot),
             in_title=lambda term: _count(*self._title.term(term), slot),
             in_pairs=lambda first, second: _count(*self._body.pair(first, second), slot),
-            in_document=lambda term: _total(*body.term(term), document),
-            siblings=self._passages_of[self._document[slot]],
             cosine=self._cosine(slot, question),
         )
-
-    def pagerank(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0."""
-        return _pagerank(self._everything(), query, statistics)
 
 
 def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
@@ -440,27 +426,8 @@ def _near(
     return vectors.near_score(vectors.filled(cosines, words, idf), idf)
 
 
-def _pagerank(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-    """Returns the PageRank of the passages of a selection, float64 [rows]."""
-    direct, by_document = np.zeros(len(selection.words)), np.zeros(len(selection.passages_of))
-    restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
-    total = sum(restarts.values())
-    for term, restart in restarts.items():
-        rows, tf = selection.body.term(term)
-        each = restart / (total * statistics.cf[term])
-        direct[rows] += each * tf
-        # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
-        by_document += each * np.bincount(selection.document[rows], weights=tf, minlength=len(by_document))
-    mean = by_document / np.maximum(selection.passages_of, 1)
-    return pagerank.pagerank(direct, mean[selection.document])
-
-
 def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:
     return int(tf[slots == slot].sum())
-
-
-def _total(slots: NDArray[np.int32], tf: NDArray[np.int32], among: NDArray[np.bool_]) -> int:
-    return int(tf[among[slots]].sum())
 
 
 def _view(values: array[int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

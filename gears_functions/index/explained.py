@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardqa.analysis import Query
-from shardqa.gears_functions.index import bm25, pagerank, vectors
+from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.carrying import Carried
 from shardqa.statistics import CorpusStatistics
 
@@ -23,8 +23,6 @@ class Seen:
     in_body: Callable[[str], int]  # a term's count
     in_title: Callable[[str], int]
     in_pairs: Callable[[str, str], int]
-    in_document: Callable[[str], int]  # in all passages of its document
-    siblings: int  # passages of its document, itself included
     cosine: float | None  # how near its vector is to the question's; None where either has none
 
 
@@ -38,11 +36,10 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Car
         score += part["title"]
     for part in pairs:
         score += part["score"]
-    graph = _graph(seen, query, statistics)
-    near = _near(seen, score + graph["graph"], query, statistics)
-    told = {"terms": terms, "pairs": pairs, **graph, "cosine": seen.cosine, "near": near}
+    near = _near(seen, score, query, statistics)
+    told = {"terms": terms, "pairs": pairs, "cosine": seen.cosine, "near": near}
     bridge = None if carried is None else carried.record()
-    return {**told, "bridge": bridge, "score": score + graph["graph"] + near + (carried.score if carried else 0.0)}
+    return {**told, "bridge": bridge, "score": score + near + (carried.score if carried else 0.0)}
 
 
 def _near(seen: Seen, words: float, query: Query, statistics: CorpusStatistics) -> float:
@@ -69,27 +66,6 @@ def _pair(seen: Seen, first: str, second: str, statistics: CorpusStatistics) -> 
     tf = seen.in_pairs(first, second)
     score = weight * _bm25(tf, seen.words, _average(statistics.length, statistics), bm25.B)
     return {"first": first, "second": second, "tf": tf, "df": df, "score": score}
-
-
-def _graph(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str, float]:
-    """Personalised PageRank: `direct` by the passage's own words, `document` by those of its document."""
-    restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
-    total = sum(restarts.values())
-    direct, document = 0.0, 0.0
-    for term, restart in restarts.items():
-        each = restart / (total * statistics.cf[term])
-        direct += each * seen.in_body(term)
-        document += each * seen.in_document(term)
-    squared = pagerank.DAMPING * pagerank.DAMPING
-    mean = document / max(seen.siblings, 1)
-    share = (1 - squared) * direct + squared * mean
-    lift = share * statistics.passages
-    return {
-        "direct": direct,
-        "document": mean,
-        "share": share,
-        "graph": pagerank.GRAPH * (lift / (lift + pagerank.GRAPH_HALF)),
-    }
 
 
 def _average(length: int, statistics: CorpusStatistics) -> float:

@@ -80,7 +80,5 @@ class Field:
 class Selection:
     body: Field
     title: Field
-    words: NDArray[np.int32]  # by row, as the next two
+    words: NDArray[np.int32]  # by row, as the next
     title_words: NDArray[np.int32]
-    document: NDArray[np.signedinteger]  # a number
-    passages_of: NDArray[np.int32]  # by document number: passages alive

@@ -320,14 +320,10 @@ class BridgeScore(BaseModel):
 
 
 class RankScore(BaseModel):
-    """The parts of a passage's score: terms, pairs, graph, nearness and a bridge."""
+    """The parts of a passage's score: terms, pairs, nearness and a bridge."""
 
     terms: list[TermScore]
     pairs: list[PairScore]
-    direct: float  # PageRank that terms send to the passage
-    document: float  # mean of the same over its document's passages
-    share: float  # its PageRank; all passages' sum is 1
-    graph: float  # what that adds to the score
     cosine: float | None = None  # between its vector and the question's; None where they are not compared
     near: float = 0.0  # what that adds to the score
     bridge: BridgeScore | None = None  # what leads to it from a first passage; None where nothing does

@@ -149,7 +149,7 @@ async def test_an_explanation_shows_both_parts_and_a_corpus_can_do_without_and_w
     assert best.why.cosine is not None
     parts = sum(part.body + part.title for part in best.why.terms) + sum(part.score for part in best.why.pairs)
     assert best.why.near > 0
-    assert best.score == best.why.score == pytest.approx(parts + best.why.graph + best.why.near)
+    assert best.score == best.why.score == pytest.approx(parts + best.why.near)
     with_vectors = await ranks(engine, QUESTIONS[0])
     await engine.catalogue.switch(engine.settings.corpus, "dense", False)
     assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], None)

@@ -1,4 +1,4 @@
-"""`shardqa graph`: what the ranking walks on, as a networkx graph for Gephi, Graphviz and notebooks."""
+"""`shardqa graph`: what of a corpus leads where, as a networkx graph for Gephi, Graphviz and notebooks."""
 
 import asyncio
 import json
@@ -16,13 +16,12 @@ from shardqa.cli.connection import with_engine
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.engine import Engine
 from shardqa.extras import need
-from shardqa.gears_functions.index.pagerank import DAMPING
 from shardqa.gears_functions.index.titles import Titles
 
 if TYPE_CHECKING:
     from networkx import DiGraph
 
-DRAWN = 300  # nodes of a picture, those of the highest PageRank: no eye follows more
+DRAWN = 300  # nodes of a picture, those of the most links: no eye follows more
 SIDE = 1_000  # of a picture, pixels
 COLOURS = {"term": "#b58900", "passage": "#268bd2", "document": "#dc322f"}
 
@@ -46,18 +45,18 @@ def graph(
     target: Target,
     corpus: CorpusOption = None,
     format_: Annotated[
-        GraphFormat, typer.Option("--format", help="svg draws the 300 nodes of the highest PageRank.")
+        GraphFormat, typer.Option("--format", help="svg draws the 300 nodes of the most links.")
     ] = GraphFormat.GRAPHML,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the graph that the ranking walks on: terms, passages, documents, bridges by titles, PageRank.
+    """Print what leads where in a corpus: terms, passages, documents, bridges by titles.
 
-    A term leads to the passages that hold it, a passage to its document, a document to its passages. The PageRank is
-    the one of restarts at all terms alike. JSON is networkx' node-link form.
+    A term leads to the passages that hold it, a passage to its document, a document to its passages. JSON is
+    networkx' node-link form.
 
     Example: shardqa graph --corpus seeds --format graphml > seeds.graphml
     """
-    need("networkx", "scipy", package=".[graph]")
+    need("networkx", package=".[graph]")
     settings = target.settings(corpus=corpus)
 
     async def work(engine: Engine) -> list[CorpusPassage]:
@@ -99,10 +98,7 @@ def graph_of(passages: Iterable[CorpusPassage]) -> "DiGraph[str]":
         for word, times in Counter(words).items():
             graph.add_node(f"term:{word}", kind="term", label=word)
             graph.add_edge(f"term:{word}", node, kind="in", weight=times / frequency[word])
-    if frequency:
-        restarts = dict.fromkeys((f"term:{word}" for word in frequency), 1.0)
-        nx.set_node_attributes(graph, nx.pagerank(graph, DAMPING, restarts), "pagerank")
-    for node, words in words_of.items():  # after the PageRank, whose walk does not take them
+    for node, words in words_of.items():
         named = bridges.NamedTitles({one: titles.count(one, None) for one in titles.named_in(words)}, frequency)
         for title in filter(lambda one: named.is_name(one, len(words_of)), named.titles):
             for document in titles.bearers(title):
@@ -138,8 +134,8 @@ def _dot(graph: "DiGraph[str]") -> str:
 def _svg(graph: "DiGraph[str]") -> str:
     import networkx as nx
 
-    ranks = nx.get_node_attributes(graph, "pagerank")
-    graph = graph.subgraph(sorted(ranks, key=lambda node: (-ranks[node], node))[:DRAWN])
+    links: dict[str, int] = dict(graph.degree())
+    graph = graph.subgraph(sorted(links, key=lambda node: (-links[node], node))[:DRAWN])
     places = {
         node: (SIDE / 2 * (1 + 0.95 * x), SIDE / 2 * (1 + 0.95 * y))
         for node, (x, y) in nx.spring_layout(graph, seed=1).items()
@@ -149,10 +145,10 @@ def _svg(graph: "DiGraph[str]") -> str:
         (x, y), (x2, y2) = places[start], places[end]
         colour = "#dc322f" if kind == "bridge" else "#93a1a1"
         lines.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" opacity="0.5"/>')
-    top = max(ranks.values(), default=1.0)
+    top = max(links.values(), default=1)
     for node, of in graph.nodes(data=True):
         x, y = places[node]
-        radius, name = 2 + 12 * (of["pagerank"] / top) ** 0.5, escape(of["label"][:200])
+        radius, name = 2 + 12 * (links[node] / top) ** 0.5, escape(of["label"][:200])
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{COLOURS[of["kind"]]}"/>'
         text = "" if of["kind"] == "passage" else f'<text x="{x:.1f}" y="{y:.1f}" font-size="9">{name[:40]}</text>'
         lines.append(f"<g><title>{name}</title>{circle}{text}</g>")

@@ -24,13 +24,6 @@ def test_a_name_leads_to_the_document_that_bears_it() -> None:
     assert [pair for pair, kind in edges.items() if kind == "bridge"] == [("passage:mill:0", "document:ilse")]
 
 
-def test_the_walk_ends_in_passages_and_documents_and_passes_no_bridge() -> None:
-    ranks = nx.get_node_attributes(graph_of(PASSAGES), "pagerank")
-    assert sum(ranks.values()) == pytest.approx(1)
-    without = nx.get_node_attributes(graph_of([*PASSAGES[:2], PASSAGES[2]._replace(title="Other")]), "pagerank")
-    assert ranks == without
-
-
 def test_each_format_can_be_read_again() -> None:
     graph = graph_of(PASSAGES)
     again = nx.read_graphml(io.BytesIO(WRITERS[GraphFormat.GRAPHML](graph).encode()))

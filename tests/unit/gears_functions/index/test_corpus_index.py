@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from random import Random
 
 import bm25s
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from shardqa import keys
 from shardqa.analysis import Query, query
 from shardqa.errors import BadData, BadKey
-from shardqa.gears_functions.index import bm25, corpus_index, pagerank
+from shardqa.gears_functions.index import bm25, corpus_index
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import CorpusStatistics, total
 from tests import exact
@@ -139,12 +138,6 @@ def test_a_limit_keeps_the_best() -> None:
     assert rank([filled(passages)], query("river"), 5) == whole[:5]
 
 
-def test_a_passage_without_the_word_is_found_through_its_document() -> None:
-    passages = passages_of({"a": ("", ["river", "bridge"]), "b": ("", ["stone"])})
-    found = [key for key, _ in rank([filled(passages)], query("river"))]
-    assert found == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
-
-
 def test_documents_and_characters_are_counted_once() -> None:
     index = Index()
     index.put(keys.passage("c", "a", 0), "", "one", 700)
@@ -161,7 +154,6 @@ def test_documents_and_characters_are_counted_once() -> None:
 def test_bm25_of_the_body_is_lucenes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TITLE", "PAIRS"):
         monkeypatch.setattr(bm25, name, 0.0)
-    monkeypatch.setattr(pagerank, "GRAPH", 0.0)
     rng = np.random.default_rng(5)
     words = ["river", "stone", "bridge", "wheel", "ford", "1742"]
     texts = [" ".join(rng.choice(words, rng.integers(1, 30))) for _ in range(40)]
@@ -176,30 +168,6 @@ def test_bm25_of_the_body_is_lucenes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def query_words(text: str) -> list[str]:
     return [query(word).terms[0] for word in text.split()]
-
-
-def test_pagerank_is_networkxs_on_the_whole_graph() -> None:
-    corpus = {
-        "a": ("", ["river river stone", "bridge", "stone ford"]),
-        "b": ("", ["river wheel"]),
-        "c": ("", ["mill ford"]),
-    }
-    passages = passages_of(corpus)
-    index, question = filled(passages), query("river stone ford")
-    statistics = index.statistics(question)
-    restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in question.terms}
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for key, _, text in passages:
-        document = "doc " + keys.parse_passage(key).document
-        graph.add_edge(key, document, weight=1)
-        graph.add_edge(document, key, weight=1)
-        for word in text.split():
-            term = query(word).terms[0]
-            weight = graph.get_edge_data(term, key, {"weight": 0})["weight"]
-            graph.add_edge(term, key, weight=weight + 1)
-    everything = nx.pagerank(graph, alpha=pagerank.DAMPING, personalization=restarts, tol=1e-14, max_iter=10_000)
-    expected = np.array([everything[key] for key, _, _ in passages])
-    assert index.pagerank(question, statistics) == pytest.approx(expected / expected.sum(), rel=1e-9)
 
 
 # ---- statistics
