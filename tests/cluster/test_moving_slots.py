@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -74,7 +75,20 @@ def tag_of(client: Redis) -> str:
 
 async def put_documents(engine: Engine, more: str = "") -> None:
     for name, text in TEXTS.items():
-        await engine.documents.put(Document(id=name, text=text + more))
+        await _put(engine, Document(id=name, text=text + more))
+
+
+async def _put(engine: Engine, document: Document) -> None:
+    """Where a slot of an earlier test has just settled, a shard may refuse a write for a moment."""
+    until = time.monotonic() + 20
+    while True:
+        try:
+            await engine.documents.put(document)
+            return
+        except ClusterUnavailable:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(0.05)
 
 
 @contextmanager
