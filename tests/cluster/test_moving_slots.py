@@ -79,7 +79,7 @@ async def put_documents(engine: Engine, more: str = "") -> None:
 
 
 async def _put(engine: Engine, document: Document) -> None:
-    """Where a slot of an earlier test has just settled, a shard may refuse a write for a moment."""
+    """A shard may refuse a write for a moment where a slot of an earlier test has just settled."""
     until = time.monotonic() + 20
     while True:
         try:
