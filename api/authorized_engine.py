@@ -56,8 +56,8 @@ class AuthorizedEngine:
         Raises NotAllowed, SeveralCorpora.
         """
         key = bearer.get()
-        asked = await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name))
-        return replace(question, corpus=self._corpus(asked))
+        own = await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name))
+        return replace(question, corpus=self._corpus(own))
 
     def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
