@@ -203,9 +203,19 @@ def test_a_checkpoint_keeps_the_outputs_and_has_both_or_none(tmp_path: Path) -> 
         Checkpoint.load(copy)
 
 
-def test_readers_with_other_outputs_are_not_averaged(tmp_path: Path) -> None:
-    folders = [tiny.checkpoint(tmp_path / "a"), tiny.checkpoint(tmp_path / "b", evidence=True)]
-    with pytest.raises(BadModel, match="has other outputs"):
+def test_outputs_that_only_the_last_has_stay_as_they_are_in_an_average(tmp_path: Path) -> None:
+    plain, four = tiny.checkpoint(tmp_path / "a"), tiny.checkpoint(tmp_path / "b", seed=2, evidence=True)
+    average.average([plain, four], tmp_path / "out")
+    first, second, mean = (Checkpoint.load(folder).weights for folder in (plain, four, tmp_path / "out"))
+    np.testing.assert_array_equal(mean["evidence.weight"], second["evidence.weight"])
+    np.testing.assert_allclose(
+        mean["qa_outputs.weight"], (first["qa_outputs.weight"] + second["qa_outputs.weight"]) / 2, rtol=1e-5
+    )
+
+
+def test_outputs_that_the_last_lacks_are_refused_in_an_average(tmp_path: Path) -> None:
+    folders = [tiny.checkpoint(tmp_path / "a", evidence=True), tiny.checkpoint(tmp_path / "b")]
+    with pytest.raises(BadModel, match=r"has evidence.*name it last"):
         average.average(folders, tmp_path / "out")
 
 

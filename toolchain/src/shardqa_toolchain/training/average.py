@@ -21,8 +21,9 @@ from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 def average(folders: Sequence[Path], out: Path, shares: Sequence[float] = ()) -> None:
     """Write the weighted mean of two checkpoints or more to ``out``; equal shares unless given.
 
-    The card is the last one's. Raises BadData for shares that don't fit, BadModel for networks of different shapes or
-    tokenizers, SetupError for a full disk.
+    Outputs that only some of them have are the mean of those; the last must have them all, and the card is its card.
+    Raises BadData for shares that don't fit, BadModel for networks of different shapes, outputs or tokenizers,
+    SetupError for a full disk.
     """
     weights = _weights(folders, shares)
     for folder in folders[1:]:
@@ -32,14 +33,16 @@ def average(folders: Sequence[Path], out: Path, shares: Sequence[float] = ()) ->
     for folder, reader in zip(folders, readers, strict=True):
         if reader.encoder.sizes != readers[0].encoder.sizes:
             raise BadModel(f"{folder} is of another shape than {folders[0]}; only one shape can be averaged")
-        if reader.heads().keys() != readers[0].heads().keys():
-            raise BadModel(f"{folder} has other outputs than {folders[0]}; only readers with the same can be averaged")
+        if missing := sorted(reader.heads().keys() - readers[-1].heads().keys()):
+            raise BadModel(f"{folder} has {', '.join(missing)}, the last, {folders[-1]}, does not; name it last")
+    parameters = [dict(reader.named_parameters()) for reader in readers]
     with torch.no_grad():
-        for name, value in readers[0].named_parameters():
-            parts = [share * reader.get_parameter(name) for share, reader in zip(weights, readers, strict=True)]
-            value.copy_(torch.stack(parts).sum(0))
+        for name, value in parameters[-1].items():
+            parts = [(share, own[name]) for share, own in zip(weights, parameters, strict=True) if name in own]
+            whole = sum(share for share, _ in parts)
+            value.copy_(torch.stack([part * (share / whole) for share, part in parts]).sum(0))
     with written_atomically(out) as folder:
-        write_checkpoint(readers[0], folders[-1], folder)
+        write_checkpoint(readers[-1], folders[-1], folder)
         settings = {"of": [cards.address(one) for one in folders], "shares": weights}
         cards.derive(folders[-1], folder, cards.CardStep("average", settings), out.name)
 
@@ -48,6 +51,6 @@ def _weights(folders: Sequence[Path], shares: Sequence[float]) -> list[float]:
     if len(folders) < 2:
         raise BadData(f"{len(folders)} checkpoint is given, two or more are needed")
     given = list(shares) or [1.0] * len(folders)
-    if len(given) != len(folders) or min(given) < 0 or sum(given) <= 0:
-        raise BadData(f"shares are {given}, one of 0 or more for each of {len(folders)} checkpoints is needed")
+    if len(given) != len(folders) or min(given) <= 0:
+        raise BadData(f"shares are {given}, one above 0 for each of {len(folders)} checkpoints is needed")
     return [share / sum(given) for share in given]
