@@ -46,7 +46,7 @@ class AuthorizedEngine:
         """Raises NotAllowed."""
         name = self._engine.settings.corpus if corpus is None else corpus
         key = bearer.get()
-        if key is not None and not key.is_for(name):
+        if key is not None and not _is_for_bearer(name):
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
@@ -55,9 +55,7 @@ class AuthorizedEngine:
 
         Raises NotAllowed, SeveralCorpora.
         """
-        key = bearer.get()
-        own = await self._engine.catalogue.asked(corpus, lambda name: key is None or key.is_for(name))
-        return replace(question, corpus=self._corpus(own))
+        return replace(question, corpus=self._corpus(await self._engine.catalogue.asked(corpus, _is_for_bearer)))
 
     def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
@@ -94,10 +92,10 @@ class AuthorizedEngine:
         return await self._engine.ask(question, on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
-        named = self._engine.catalogue.named(request.corpus)
-        if named is None:
+        asked = self._engine.catalogue.known_asked(request.corpus, _is_for_bearer)
+        if asked is None:
             return None
-        return self._engine.asking.cached_reply(self._question(request, self._corpus(named)))
+        return self._engine.asking.cached_reply(self._question(request, self._corpus(asked)))
 
     async def search(self, request: http_schema.Search) -> SearchResult:
         made = self._engine.question(request.question, corpus=request.corpus, filter=self._filter(request.filter))
@@ -135,9 +133,8 @@ class AuthorizedEngine:
         return await self._engine.documents.delete(self._corpus(corpus), document)
 
     async def corpora(self) -> Corpora:
-        every, key = await self._engine.catalogue.corpora(self._filter()), bearer.get()
-        visible = [one for one in every.corpora if key is None or key.is_for(one.name)]
-        return every.model_copy(update={"corpora": visible})
+        every = await self._engine.catalogue.corpora(self._filter())
+        return every.model_copy(update={"corpora": [one for one in every.corpora if _is_for_bearer(one.name)]})
 
     async def corpus(self, name: str) -> OneCorpus:
         return await self._engine.catalogue.corpus(self._corpus(name), self._filter())
@@ -155,3 +152,8 @@ class AuthorizedEngine:
 
     async def drop(self, corpus: str) -> Dropping:
         return await self._engine.catalogue.drop(self._corpus(corpus))
+
+
+def _is_for_bearer(corpus: str) -> bool:
+    key = bearer.get()
+    return key is None or key.is_for(corpus)

@@ -4,11 +4,13 @@ from time import monotonic
 
 import pytest
 
+from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine, epochs
+from shardqa.errors import SeveralCorpora
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.nodes import wait_until
+from tests.nodes import settings_of, wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"
@@ -65,3 +67,23 @@ async def test_times_of_an_answer_that_a_shard_kept_are_of_this_request(
         answer = await other.ask(QUESTION)
     assert answer.cache is None
     assert [(use.cached, use.us) for use in answer.shards] == [(True, {})]
+
+
+async def test_whose_a_question_without_a_corpus_is_costs_no_command_until_a_corpus_changes(
+    cluster: LocalCluster, corpus: str, shards: Shards
+) -> None:
+    def triggers() -> int:
+        found = [shards.client.info("commandstats", target_nodes=node) for node in shards.nodes()]
+        return sum(one["cmdstat_RG.TRIGGER"]["calls"] for one in found)
+
+    async with await Engine.connect(settings_of(cluster, timeout=30)) as other:
+
+        async def commands() -> int:
+            before = triggers()
+            assert await other.catalogue.asked(None, lambda name: name.startswith(corpus)) == corpus
+            return triggers() - before
+
+        assert 0 in [await commands() for _ in range(20)]  # once the subscription stands, and the mill was heard of
+        await other.documents.put(Document(id="mill", text=MILL, corpus=f"{corpus}-b"))
+        with pytest.raises(SeveralCorpora):
+            await commands()

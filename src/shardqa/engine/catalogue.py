@@ -6,7 +6,8 @@ import binascii
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from time import monotonic
 from typing import Any, Literal, TypeAlias
 
 from shardqa import checks, filters, keys, metadata
@@ -14,7 +15,7 @@ from shardqa.config import Settings
 from shardqa.description import CorporaOfShard, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_scores import CorpusScores
-from shardqa.engine.epochs import Epochs
+from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
 from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
@@ -29,12 +30,22 @@ TRIGGERS: dict[Switch, str] = {"bridges": "Bridging", "dense": "Dense"}
 where the cluster has an encoder."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The names of all corpora, while no corpus has changed since `moment`."""
+
+    names: list[str]
+    moment: int
+    until: float  # monotonic seconds
+
+
 class Catalogue:
     def __init__(self, settings: Settings, shards: Shards, epochs: Epochs, scores: CorpusScores) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
         self._scores = scores
+        self._listed: _Listed | None = None
 
     async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
         """Lists those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
@@ -51,18 +62,33 @@ class Catalogue:
 
         Raises AnswerTimeout, ClusterUnavailable, SeveralCorpora where he has more (`is_for` says which he may ask).
         """
-        named = self.named(corpus)
-        if named is not None:
-            return named
+        known = self.known_asked(corpus, is_for)
+        if known is not None:
+            return known
+        moment = self._epochs.moment()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                own = [one.name for one in (await self.corpora()).corpora if is_for(one.name)]
+                found = await self.corpora()
         except TimeoutError:
             raise AnswerTimeout(
                 f"no list of corpora came within {self._settings.timeout:g} s; ask again, or allow more by "
                 "SHARDQA_TIMEOUT"
             ) from None
-        own = [name for name in own if name != self._settings.corpus]
+        names = [one.name for one in found.corpora]
+        if moment is not None and not found.partial:
+            self._listed = _Listed(names, moment, monotonic() + KNOWN_SECONDS)
+        return self._own(names, is_for)
+
+    def known_asked(self, corpus: str | None, is_for: Callable[[str], bool]) -> str | None:
+        """What `asked` says, where no shard has to be asked for it; else None. Raises SeveralCorpora."""
+        named, listed = self.named(corpus), self._listed
+        if named is not None or listed is None:
+            return named
+        is_current = listed.moment == self._epochs.moment() and monotonic() < listed.until
+        return self._own(listed.names, is_for) if is_current else None
+
+    def _own(self, names: Sequence[str], is_for: Callable[[str], bool]) -> str:
+        own = [name for name in names if name != self._settings.corpus and is_for(name)]
         if len(own) > 1:
             raise SeveralCorpora(f"there are the corpora {', '.join(own)}, and the question names none of them")
         return own[0] if own else self._settings.corpus

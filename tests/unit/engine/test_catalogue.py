@@ -6,13 +6,15 @@ import pytest
 
 from shardqa.config import Settings
 from shardqa.engine.catalogue import Catalogue
+from shardqa.engine.epochs import Epochs
 from shardqa.errors import SeveralCorpora
+from tests.unit.engine.test_input import NoShards
 
 
 def catalogue_of(names: list[str], monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     nothing: Any = None
-    catalogue = Catalogue(Settings(), nothing, nothing, nothing)
-    corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names])
+    catalogue = Catalogue(Settings(), nothing, Epochs(NoShards()), nothing)
+    corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names], partial=False)
     monkeypatch.setattr(catalogue, "corpora", AsyncMock(return_value=corpora))
     return catalogue
 
