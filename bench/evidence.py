@@ -38,13 +38,14 @@ class Reading:
         room = reader.MAX_ROW_TOKENS - 3 - len(asked)
         pieces = replace(whole, ids=whole.ids[:room], offsets=whole.offsets[:room])
         row = reader.join(asked, pieces.ids)
-        ((start, end),) = self._session.read([row])
+        (logits,) = self._session.read_all([row])
         numbers = sentences.numbers(text, pieces.offsets)
-        span = reader.best_spans(start, end, row.passage, 1, sentences=numbers)[0]
+        span = reader.best_spans(logits.start, logits.end, row.passage, 1, sentences=numbers)[0]
         found = self._shown(
-            evidence.likeliest(start[row.passage], end[row.passage], pieces.offsets, numbers, [span]),
+            evidence.likeliest(logits.within(row.passage), pieces.offsets, numbers, [span]),
             evidence.own(pieces.offsets, numbers, span),
-            reader.null_logit(start, end),
+            reader.null_logit(logits.start, logits.end),
+            logits.relevance or 0.0,
         )
         cuts = [0, *sentences.beginnings(text), len(text)]
         return (
@@ -53,14 +54,17 @@ class Reading:
             [text[a:b] for a, b in itertools.pairwise(cuts)],
         )
 
-    def _shown(self, parts: list[evidence.Sentence], own: tuple[int, int], null: float) -> list[tuple[int, int]]:
+    def _shown(
+        self, parts: list[evidence.Sentence], own: evidence.Sentence, null: float, relevance: float
+    ) -> list[tuple[int, int]]:
         """Characters of the span's own sentences and of those likely enough to be evidence."""
         best = max(one.logit for one in parts)
         return [
             (one.start, one.end)
             for one in parts
-            if own[0] <= one.start < own[1]
-            or self._scoring.evidence_chance(one.logit - null, one.logit - best) >= self._scoring.evidence.line
+            if own.start <= one.start < own.end
+            or self._scoring.evidence_chance(one.logit - null, one.logit - best, one.evidence, relevance)
+            >= self._scoring.evidence.line
         ]
 
 

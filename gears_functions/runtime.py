@@ -72,10 +72,11 @@ class Runtime(Protocol):
 
     async def run_model(
         self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
-    ) -> list[NDArray[Any]]:
+    ) -> dict[str, NDArray[Any]]:
         """Runs the model stored at `key`; requests of equal shape that wait are batched on dimension 0.
 
-        Raises redis.ResponseError when there is no such model or it fails.
+        Returns all that it gives, by name. Raises redis.ResponseError when there is no such model, it lacks one of
+        `outputs`, or it fails.
         """
         ...
 

@@ -5,10 +5,10 @@
     shardqa-models calibrate READER --candidates squad.jsonl --candidates qed.jsonl
 
 Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "corpus", "ranks": [..], "candidates":
-[{"text", "span_logit", "null_logit", "rank_score"}, ..], "passages": [{"text", "null_logit", "rank_score", "sentences":
-[[start, end, logit], ..]}, ..]}``; passages fit the scores of answers in sentences. Kinds: **answerable**; **absent**,
-whose document is not in the corpus; **trick**, which the corpus only seems to answer. A line without a kind is
-answerable if it has answers.
+[{"text", "span_logit", "null_logit", "rank_score", "evidence", "relevance"}, ..], "passages": [{"text", "null_logit",
+"rank_score", "relevance", "sentences": [[start, end, logit, evidence], ..]}, ..]}``; passages fit the scores of answers
+in sentences. Kinds: **answerable**; **absent**, whose document is not in the corpus; **trick**, which the corpus only
+seems to answer. A line without a kind is answerable if it has answers.
 
 The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
 with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
@@ -136,7 +136,11 @@ def _read(path: Path, parse: Callable[[dict[str, Any], str], CalibrationQuestion
 def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     answers = [str(answer) for answer in record["answers"]]
     candidates = tuple(
-        Spanned(str(one["text"]), float(one["span_logit"]), float(one["null_logit"]), float(one["rank_score"]))
+        Spanned(
+            str(one["text"]),
+            *(float(one[name]) for name in ("span_logit", "null_logit", "rank_score")),
+            *(float(one.get(name, 0)) for name in ("evidence", "relevance")),  # of a reader with these outputs
+        )
         for one in record["candidates"]
     )
     kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
@@ -162,9 +166,9 @@ def _ranks(record: dict[str, Any], candidates: Sequence[Spanned]) -> Ranks:
 def _of_sentences(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     question = _question({**record, "candidates": []}, domain)
     sentences = [
-        Spanned(text, logit, passage["null_logit"], passage["rank_score"])
+        Spanned(text, logit, passage["null_logit"], passage["rank_score"], sum(evidence), passage.get("relevance", 0.0))
         for passage in record.get("passages", [])
-        for start, end, logit in passage["sentences"]
+        for start, end, logit, *evidence in passage["sentences"]
         if any(map(str.isalnum, text := passage["text"][start:end]))
     ]
     if not sentences:

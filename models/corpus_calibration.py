@@ -1,6 +1,6 @@
 """Fit a corpus's own scores on its own questions: `shardqa calibrate`, engine/calibration.py.
 
-Thirty questions are few for seven weights, so the reader's own are where the fit begins and what it is drawn back to:
+Thirty questions are few for nine weights, so the reader's own are where the fit begins and what it is drawn back to:
 the most likely weights given the questions and a normal distribution around the reader's (Bishop 2006, 4.5). The
 span's model, which orders candidates on the shards, stays. What the fit gains is told on questions it has not seen.
 """
@@ -25,8 +25,8 @@ LEAST = 30
 
 FOLDS = 5
 
-SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4])
-"""Usual differences of bias, margin, lag, gap, fall, length and rank between questions of a corpus."""
+SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4, 1.5, 1.5])
+"""Usual differences of bias, margin, lag, gap, fall, length, rank, evidence and relevance between questions."""
 
 LEAST_STEP = 1e-6
 """Of any weight; smaller ones are no gain."""

@@ -1,9 +1,10 @@
 """The sentences that support an answer, as the reader's own logits show them. Pure functions of arrays, any thread.
 
-A short span answers "who" and "when". "Why" and "how" are answered by sentences; the reader, which learnt short spans,
-still starts many likely spans in those. A sentence's logit is the log of the sum of exp over its tokens, each with its
-best end within the sentence. How likely a sentence is evidence follows from that and from the other sentences read
-(`scoring.EvidenceWeights`); which ones are shown is up to whoever has the whole of them.
+A short span answers "who" and "when". "Why" and "how" are answered by sentences; a reader of short spans still starts
+many likely spans in those. A sentence's logit is the log of the sum of exp over its tokens, each with its best end
+within the sentence; its evidence, of a reader that has that output, the mean of its tokens'. How likely a sentence is
+evidence follows from those and from the other sentences read (`scoring.EvidenceWeights`); which ones are shown is up to
+whoever has the whole of them.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from shardqa.models.reader import MAX_SPAN_TOKENS, band
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.models.reader import Span
+    from shardqa.models.reader import RowLogits, Span
 
 PER_PASSAGE = 8
 """Sentences of a passage that may become evidence: a passage of 128 word pieces seldom has more, a table's rows do."""
 
 
 class Sentence(NamedTuple):
-    """A sentence of a text: its characters, half open, and its logit."""
+    """A sentence of a text: its characters, half open, and its logits."""
 
     start: int
     end: int
     logit: float
+    evidence: float = 0.0
+    """The mean of its tokens'; 0 of a reader without that output."""
 
 
 def sentence_logits(
@@ -45,30 +48,42 @@ def sentence_logits(
 
 
 def likeliest(
-    start: NDArray[np.float32],
-    end: NDArray[np.float32],
+    logits_of: RowLogits,
     offsets: NDArray[np.int32],
     sentences: NDArray[np.int64],
     spans: Sequence[Span] = (),
 ) -> list[Sentence]:
     """The PER_PASSAGE sentences of highest logit and all those that hold ``spans``, in the passage's order.
 
-    ``start`` and ``end`` are the passage's logits, [n]; ``offsets`` its tokens' characters, [n, 2]; ``sentences`` the
-    number of each token's sentence, [n].
+    ``logits_of`` are the passage's tokens', [n]; ``offsets`` their characters, [n, 2]; ``sentences`` the number of each
+    one's sentence, [n].
     """
-    firsts, logits = sentence_logits(start, end, sentences)
+    firsts, logits = sentence_logits(logits_of.start, logits_of.end, sentences)
     lasts = np.append(firsts[1:], len(sentences)) - 1
+    means = _means(logits_of.evidence, firsts)
     chosen = set(np.argsort(-logits, kind="stable")[:PER_PASSAGE].tolist())
     for span in spans:
         first, last = np.searchsorted(firsts, [span.start_token, span.end_token], side="right") - 1
         chosen |= set(range(int(first), int(last) + 1))
     return [
-        Sentence(int(offsets[firsts[number], 0]), int(offsets[lasts[number], 1]), float(logits[number]))
+        Sentence(
+            int(offsets[firsts[number], 0]), int(offsets[lasts[number], 1]), float(logits[number]), float(means[number])
+        )
         for number in sorted(chosen)
     ]
 
 
-def own(offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span) -> tuple[int, int]:
-    """Characters from the beginning of the span's first sentence to the end of its last."""
+def _means(evidence: NDArray[np.float32] | None, firsts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Returns the mean of the tokens from each first up to the next, [sentences]; 0 without evidence."""
+    if evidence is None:
+        return np.zeros(len(firsts), np.float32)
+    return np.asarray(np.add.reduceat(evidence, firsts) / np.diff(firsts, append=len(evidence)))
+
+
+def own(
+    offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span, evidence: NDArray[np.float32] | None = None
+) -> Sentence:
+    """From the beginning of the span's first sentence to the end of its last, with the span's logit."""
     inside = np.flatnonzero((sentences >= sentences[span.start_token]) & (sentences <= sentences[span.end_token]))
-    return int(offsets[inside[0], 0]), int(offsets[inside[-1], 1])
+    mean = 0.0 if evidence is None else float(evidence[inside].mean())
+    return Sentence(int(offsets[inside[0], 0]), int(offsets[inside[-1], 1]), span.logit, mean)

@@ -7,9 +7,9 @@ start and the best end taken alone may not even be in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from shardqa.models.sentences import PARAGRAPH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+START, END = SPANS = ("start_logits", "end_logits")
+"""Outputs that every reader has, float32 [rows, tokens]."""
+
+EVIDENCE, RELEVANCE = "evidence", "relevance"
+"""Outputs that a reader may have, float32 [rows, tokens] and [rows]."""
 
 PAD, CLS, SEP, MASK = 0, 101, 102, 103
 """Ids of the special tokens in BERT's uncased vocabulary."""
@@ -57,6 +63,32 @@ class Row:
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+
+class RowLogits(NamedTuple):
+    """Logits that the network gives of a row of n tokens."""
+
+    start: NDArray[np.float32]
+    """That an answer starts at the token, [n]."""
+    end: NDArray[np.float32]
+    """That an answer ends there, [n]."""
+    evidence: NDArray[np.float32] | None = None
+    """That the token is part of what answers, [n]; None of a reader without that output."""
+    relevance: float | None = None
+    """That the passage answers the question at all; None of a reader without that output."""
+
+    @classmethod
+    def of(cls, outputs: Mapping[str, NDArray[np.float32]], line: int, length: int) -> RowLogits:
+        """Cuts a row out of a batch's outputs, without its padding."""
+        start, end = outputs[START][line, :length], outputs[END][line, :length]
+        if EVIDENCE not in outputs or RELEVANCE not in outputs:
+            return cls(start, end)
+        return cls(start, end, outputs[EVIDENCE][line, :length], float(outputs[RELEVANCE][line]))
+
+    def within(self, tokens: slice) -> RowLogits:
+        """The logits of some of the row's tokens."""
+        evidence = None if self.evidence is None else self.evidence[tokens]
+        return RowLogits(self.start[tokens], self.end[tokens], evidence, self.relevance)
 
 
 @dataclass(frozen=True, slots=True)

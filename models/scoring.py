@@ -27,9 +27,9 @@ from shardqa.errors import BadModel
 from shardqa.models import metrics, shipped
 
 SCORING_FILE = "scoring.json"
-VERSION = 4
-READABLE = (3, VERSION)
-"""Version 3 had no rank among the signals, and no weights of sentences."""
+VERSION = 5
+READABLE = (3, 4, VERSION)
+"""Version 3 had no rank among the signals, and no weights of sentences; version 4 no evidence, no relevance."""
 
 FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
@@ -63,6 +63,8 @@ class AnswerWeights:
     fall: float
     length: float
     rank: float = 0.0
+    evidence: float = 0.0
+    relevance: float = 0.0
 
 
 SENTENCES = AnswerWeights(bias=-1.68, margin=0.195, lag=-3.79, gap=0.0472, fall=2.67, length=-1.4, rank=1.84)
@@ -79,6 +81,10 @@ class EvidenceWeights:
     """Per logit that the sentence lies above "the passage does not say"."""
     near: float = 0.1
     """Per logit that it lies above the best sentence of all that were read: 0 for that one, else negative."""
+    evidence: float = 0.0
+    """Per logit of the mean evidence of its tokens."""
+    relevance: float = 0.0
+    """Per logit that its passage answers the question at all."""
     line: float = 0.32
     """The chance from which a sentence is shown beside the answer's own."""
 
@@ -91,6 +97,8 @@ class Spanned:
     span_logit: float
     null_logit: float
     rank_score: float
+    evidence: float = 0.0
+    relevance: float = 0.0
 
     @property
     def margin(self) -> float:
@@ -126,6 +134,10 @@ class Signals:
     """ln(1 + words of the question)."""
     rank: float
     """How high its passage ranks; see `Ranks.height`."""
+    evidence: float = 0.0
+    """The mean evidence of its sentence's tokens; this and the next are 0 of a reader without these outputs."""
+    relevance: float = 0.0
+    """The logit that its passage answers the question at all."""
 
 
 SIGNALS = tuple(Signals.__dataclass_fields__)
@@ -214,10 +226,11 @@ class Scoring:
         """The probability, above 0 and below 1, that the best of all sentences answers the question."""
         return _answer_chance(self.sentences, signals)
 
-    def evidence_chance(self, margin: float, near: float) -> float:
+    def evidence_chance(self, margin: float, near: float, evidence: float = 0.0, relevance: float = 0.0) -> float:
         """The probability, above 0 and below 1, that a sentence is evidence; see EvidenceWeights."""
         weights = self.evidence
-        return chance(weights.bias + weights.margin * margin + weights.near * near)
+        of_span = weights.bias + weights.margin * margin + weights.near * near
+        return chance(of_span + weights.evidence * evidence + weights.relevance * relevance)
 
 
 def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
@@ -261,6 +274,8 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str) -> li
             fall=fall,
             length=length,
             rank=ranks.height(one.rank_score),
+            evidence=one.evidence,
+            relevance=one.relevance,
         )
         for own, one in zip(words, candidates, strict=True)
     ]

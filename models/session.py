@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as faults
 
 from shardqa.errors import BadModel
 from shardqa.machine import release_freed
-from shardqa.models.reader import MAX_BATCH_ROWS, Batch, Row, batches
+from shardqa.models.reader import END, MAX_BATCH_ROWS, START, Batch, Row, RowLogits, batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,17 +66,24 @@ class ReaderSession:
         made._session = session
         return made
 
+    @property
+    def _outputs(self) -> list[str]:
+        return [one.name for one in self._session.get_outputs()]
+
     def logits(self, batch: Batch) -> Logits:
         """Start and end logits of a batch, float32 [rows, tokens] each; padding's logits mean nothing."""
-        start, end = self._session.run(["start_logits", "end_logits"], batch.feeds())
+        start, end = self._session.run([START, END], batch.feeds())
         return start, end
 
     def read(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[Logits]:
         """Start and end logits of each row, in the order given, without padding; ``max_rows`` share a batch."""
-        logits: list[Logits | None] = [None] * len(rows)
+        return [(one.start, one.end) for one in self.read_all(rows, max_rows)]
+
+    def read_all(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[RowLogits]:
+        """Every logit of each row that the reader gives, in the order given."""
+        logits: dict[int, RowLogits] = {}
         for batch in batches(rows, max_rows):
-            starts, ends = self.logits(batch)
+            outputs = dict(zip(self._outputs, self._session.run(None, batch.feeds()), strict=True))
             for line, number in enumerate(batch.rows):
-                length = len(rows[number])
-                logits[number] = starts[line, :length], ends[line, :length]
-        return [logits for logits in logits if logits is not None]
+                logits[number] = RowLogits.of(outputs, line, len(rows[number]))
+        return [logits[number] for number in range(len(rows))]

@@ -11,6 +11,8 @@ const SIGNALS = [
   ["fall", "how far the best passage stands out"],
   ["rank", "how well its passage ranks"],
   ["lag", "how far its passage ranks behind the best"],
+  ["evidence", "how much its sentence answers"],
+  ["relevance", "how much its passage answers at all"],
   ["length", "how long the question is"],
 ];
 

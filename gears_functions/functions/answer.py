@@ -41,7 +41,6 @@ STORE_AFTER = 0.002  # seconds between reply and SET: a tracking client must see
 SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a few
 STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB a passage
 ATTEMPTS = 3  # rankings until all passages found are still there
-OUTPUTS = ("start_logits", "end_logits")
 HEADING = 48  # word pieces of a heading before its passage: a row stays below the reader's 512
 NO_HEADING = np.zeros(0, dtype=np.int32)
 LOGIT_DIGITS = 3  # of sentences: a thousandth of a logit moves no chance by more than 0.0003
@@ -76,6 +75,7 @@ class PassageSpan:
     span_logit: float
     null_logit: float
     sentence: tuple[int, int]  # the characters of its own sentence or sentences
+    evidence: float = 0.0  # of its sentence
 
     def record(self) -> dict[str, Any]:
         return {
@@ -88,6 +88,7 @@ class PassageSpan:
             "null_logit": self.null_logit,
             "place": places.at(self.passage.places, self.passage.start + self.start),
             "sentence": (self.passage.start + self.sentence[0], self.passage.start + self.sentence[1]),
+            "evidence": round(self.evidence, LOGIT_DIGITS),
         }
 
 
@@ -99,14 +100,22 @@ class PassageReading:
     null_logit: float
     spans: list[PassageSpan]
     sentences: list[evidence.Sentence]  # in characters of the passage's text
+    relevance: float = 0.0  # 0 of a reader without that output
 
     def record(self) -> dict[str, Any]:
         first, marks = self.passage.start, self.passage.places
         return {
             **self.passage.record(),
             "null_logit": round(self.null_logit, LOGIT_DIGITS),
+            "relevance": round(self.relevance, LOGIT_DIGITS),
             "sentences": [
-                (first + one.start, first + one.end, round(one.logit, LOGIT_DIGITS)) for one in self.sentences
+                (
+                    first + one.start,
+                    first + one.end,
+                    round(one.logit, LOGIT_DIGITS),
+                    round(one.evidence, LOGIT_DIGITS),
+                )
+                for one in self.sentences
             ],
             **({"places": marks} if marks else {}),
         }
@@ -308,14 +317,16 @@ class Answer:
     ) -> tuple[dict[str, PassageReading], Scoring]:
         """Returns what is read of each passage, by its key, and what scores it."""
         batches = reader.batches(rows)
-        scoring, *logits = await asyncio.gather(
+        scoring, *outputs = await asyncio.gather(
             self._copies.scoring(model),  # meanwhile: it costs the answer no time
-            *(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches),
+            *(self._copies.run(model, batch.feeds(), reader.SPANS) for batch in batches),
         )
         phases.done("read")
         readings = {
-            passages[row].key: reading_of(passages[row], pieces[row], rows[row], starts[line], ends[line])
-            for batch, (starts, ends) in zip(batches, logits, strict=True)
+            passages[row].key: reading_of(
+                passages[row], pieces[row], rows[row], reader.RowLogits.of(of_batch, line, len(rows[row]))
+            )
+            for batch, of_batch in zip(batches, outputs, strict=True)
             for line, row in enumerate(batch.rows)
         }
         if scoring is None:  # the copy came for this run
@@ -366,24 +377,23 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loade
     return Loaded(key, score, text.decode(), int(start), named, ids, places.stored(marks), packed, heading)
 
 
-def reading_of(
-    passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
-) -> PassageReading:
+def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:
     """Sentences, and spans that say something: what overlaps a good one often leaves its comma or article over."""
-    null = reader.null_logit(starts, ends)
+    null = reader.null_logit(logits.start, logits.end)
+    of_passage = logits.within(row.passage)
     offsets = pieces.offsets
     numbers = sentences.numbers(passage.text, offsets)
-    best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
+    best = reader.best_spans(logits.start, logits.end, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
     spans: dict[tuple[int, int], PassageSpan] = {}  # by their characters, best first: two may be widened to the same
     for span in best:
         start, end = int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1])
         start, end = span_edges.widened(passage.text, start, end)
         if metrics.normalize(passage.text[start:end]):
-            begin, stop = evidence.own(offsets, numbers, span)
-            own = (min(begin, start), max(stop, end))
-            spans.setdefault((start, end), PassageSpan(passage, start, end, span.logit, null, own))
-    likeliest = evidence.likeliest(starts[row.passage], ends[row.passage], offsets, numbers, best)
-    return PassageReading(passage, null, list(spans.values()), likeliest)
+            within = evidence.own(offsets, numbers, span, of_passage.evidence)
+            own = (min(within.start, start), max(within.end, end))
+            spans.setdefault((start, end), PassageSpan(passage, start, end, span.logit, null, own, within.evidence))
+    likeliest = evidence.likeliest(of_passage, offsets, numbers, best)
+    return PassageReading(passage, null, list(spans.values()), likeliest, logits.relevance or 0.0)
 
 
 def _score(scoring: Scoring, span: PassageSpan, best_rank: float) -> float:

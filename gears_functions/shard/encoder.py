@@ -69,5 +69,5 @@ class ShardEncoder:
             "attention_mask": row.attention_mask[None],
             "token_type_ids": row.token_type_ids[None],
         }
-        (output,) = await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT])
+        output = (await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT]))[embedding.OUTPUT]
         return output.astype(np.int8, copy=False).tobytes()

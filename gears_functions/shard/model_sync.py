@@ -61,8 +61,13 @@ class ModelSync:
         self._complete_as: str | None = None  # the tag under which this shard has all pushed models
         runtime.watch("model:", self._unwatched, self._resync)
 
-    async def run(self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
-        """Runs a model on this shard. Raises ClusterUnavailable when no shard has it, or it is long on its way."""
+    async def run(
+        self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
+    ) -> dict[str, NDArray[Any]]:
+        """Runs a model on this shard; as `Runtime.run_model`.
+
+        Raises ClusterUnavailable when no shard has it, or it is long on its way.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + ARRIVING_SECONDS
         while True:

@@ -391,6 +391,8 @@ class ReadSpan(BaseModel):
     fall: float  # how far the best passage's rank score lies above the second's, a share of it
     length: float  # ln(1 + words of the question)
     rank: float  # how high its passage ranks, whatever the size of the corpus
+    evidence: float  # of its sentence: the mean of its tokens' logits; 0 of a reader without that output
+    relevance: float  # logit that its passage answers at all; 0 of a reader without that output
     alone: float  # score by margin and lag, by which spans are ordered
     log_odds: dict[str, float]  # what each signal adds to the score's log-odds, bias included
     score: float

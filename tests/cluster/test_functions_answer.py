@@ -62,7 +62,7 @@ def test_a_passage_has_its_sentences_and_a_span_its_own(shards: Shards) -> None:
     shards.ingest("mill", text)
     reply = get(shards, shards.answer_key("mill", QUESTION))
     (passage,) = reply["passages"].values()
-    sentences = [text[start:end] for start, end, _ in passage["sentences"]]
+    sentences = [text[start:end] for start, end, *_ in passage["sentences"]]
     assert " ".join(sentences) == text
     assert text[slice(*reply["spans"][0]["sentence"])] == sentences[0]
     assert max(passage["sentences"], key=lambda one: one[2])[:2] == reply["spans"][0]["sentence"]

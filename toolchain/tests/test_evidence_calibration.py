@@ -1,16 +1,20 @@
 """Weights of evidence are fitted to marked sentences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from shardqa.errors import BadData
 from shardqa_toolchain.evidence_calibration import MarkedRow, fit, left_out
 
+EMPTY = MarkedRow(np.zeros(0), np.zeros((0, 2)), np.zeros(0, int), np.zeros(0, int), 3)
+
 
 def row(*sentences: tuple[float, int, int], missed: int = 0) -> MarkedRow:
     """Returns a row of sentences (margin, words, marked words); `missed` are marked words of no sentence."""
     margins, words, right = (np.array(column) for column in zip(*sentences, strict=True))
-    return MarkedRow(margins, words, right, int(right.sum()) + missed)
+    return MarkedRow(margins, np.zeros((len(words), 2)), words, right, int(right.sum()) + missed)
 
 
 def rows(marked: int = 1, shift: float = 0.0) -> list[MarkedRow]:
@@ -29,11 +33,18 @@ def test_a_surer_sentence_and_one_nearer_the_best_is_likelier() -> None:
     assert 0 < weights.line < 1
 
 
+def test_the_outputs_of_evidence_and_relevance_count_where_they_tell() -> None:
+    telling = [replace(one, outputs=np.column_stack([one.right - 5.0, one.right - 5.0])) for one in rows()]
+    weights = fit({"a": telling})
+    assert weights.evidence + weights.relevance > 0.1
+    assert (fit({"a": rows()}).evidence, fit({"a": rows()}).relevance) == (0, 0)
+
+
 def test_each_file_is_reported_by_a_fit_without_it_and_tests_by_all() -> None:
     outcomes = list(
         left_out(
             {"a": rows(), "b": rows()},
-            {"c": rows(2), "empty": [MarkedRow(np.zeros(0), np.zeros(0, int), np.zeros(0, int), 3)]},
+            {"c": rows(2), "empty": [EMPTY]},
         )
     )
     assert [one.file for one in outcomes] == ["a", "b", "c", "empty"]

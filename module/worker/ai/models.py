@@ -221,15 +221,18 @@ class Models:
         if graph is not None:
             graph.cancel()
 
-    async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Runs a model for a function, with inputs and outputs by name. Raises redis.ResponseError."""
+    async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
+        """Runs a model for a function, with inputs and all its outputs by name, `outputs` among them.
+
+        Raises redis.ResponseError.
+        """
         model = self.at(key)
         names = list(model.outputs)
         missing = [name for name in outputs if name not in names]
         if missing:
             raise ResponseError(f"ERR model {key} has no output {missing[0]!r}; it has {', '.join(names)}")
         results = await self.run_ordered(model, _by_name(model, inputs))
-        return [results[names.index(name)] for name in outputs]
+        return dict(zip(names, results, strict=True))
 
     async def run_ordered(
         self, model: LoadedModel, arrays: Sequence[Array], call: ScriptCall | None = None

@@ -68,19 +68,19 @@ class Catalogue:
         moment = self._epochs.moment()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                found = await self.corpora()
+                corpora = await self.corpora()
         except TimeoutError:
             raise AnswerTimeout(
                 f"no list of corpora came within {self._settings.timeout:g} s; ask again, or allow more by "
                 "SHARDQA_TIMEOUT"
             ) from None
-        names = [one.name for one in found.corpora]
-        if moment is not None and not found.partial:
+        names = [one.name for one in corpora.corpora]
+        if moment is not None and not corpora.partial:
             self._listed = _Listed(names, moment, monotonic() + KNOWN_SECONDS)
         return self._own(names, is_for)
 
     def known_asked(self, corpus: str | None, is_for: Callable[[str], bool]) -> str | None:
-        """What `asked` says, where no shard has to be asked for it; else None. Raises SeveralCorpora."""
+        """Returns what `asked` does where that needs no shard; else None. Raises SeveralCorpora."""
         named, listed = self.named(corpus), self._listed
         if named is not None or listed is None:
             return named

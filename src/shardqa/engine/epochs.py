@@ -48,7 +48,7 @@ class Epochs:
         self._known: dict[str, _Known] = {}  # by corpus
         self._readings: list[EpochReading] = []  # those under way
         self._task: asyncio.Task[None] | None = None
-        self._heard = 0  # announcements, and losses of the subscription
+        self._changes = 0  # announcements, and losses of the subscription
         self.following = False  # the subscription stands
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Epochs:
 
     def moment(self) -> int | None:
         """Another number after every change of any corpus; None while changes may be missed."""
-        return self._heard if self.following else None
+        return self._changes if self.following else None
 
     @contextmanager
     def reading(self, corpus: str) -> Iterator[EpochReading]:
@@ -88,7 +88,7 @@ class Epochs:
 
     def announce(self, corpus: str, tag: str, epoch: int) -> None:
         """One shard's part changed."""
-        self._heard += 1
+        self._changes += 1
         for reading in self._readings:
             if reading.corpus == corpus:
                 reading.announced[tag] = max(epoch, reading.announced.get(tag, 0))
@@ -128,7 +128,7 @@ class Epochs:
     def _lose(self) -> None:
         """Whatever is announced from now on is missed."""
         self.following = False
-        self._heard += 1
+        self._changes += 1
         self._known.clear()
         for reading in self._readings:
             reading.is_followed = False

@@ -60,6 +60,9 @@ def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: L
 
 def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Ranks) -> tuple[float, Lines]:
     """The probability that the best sentence answers, and the lines for it; the sentences are scored by one reader."""
-    spanned = [Spanned(one.text, one.margin, 0.0, one.passage["rank_score"]) for one in sentences]
+    spanned = [
+        Spanned(one.text, one.margin, 0.0, one.passage["rank_score"], one.evidence, one.passage.get("relevance", 0.0))
+        for one in sentences
+    ]
     scoring = best.span.scoring
     return scoring.sentences_chance(signals_of(spanned, ranks, question)[0]), scoring.sentences_below

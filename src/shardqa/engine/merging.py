@@ -40,8 +40,15 @@ class ShardSpan:
 
     @property
     def spanned(self) -> Spanned:
-        fields = self.fields
-        return Spanned(fields["text"], fields["span_logit"], fields["null_logit"], self.passage["rank_score"])
+        fields, passage = self.fields, self.passage
+        return Spanned(
+            fields["text"],
+            fields["span_logit"],
+            fields["null_logit"],
+            passage["rank_score"],
+            fields.get("evidence", 0.0),  # of a reply that an earlier version kept, here and below
+            passage.get("relevance", 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class Excerpt:
     end: int
     margin: float  # logits above "the passage does not say"
     score: float
+    evidence: float = 0.0  # of a sentence: the mean of its tokens'
     shows: bool = True  # of a sentence: its score reaches the reader's line for evidence
 
     @property
@@ -62,7 +63,7 @@ class Excerpt:
 def sentences_of(replies: Sequence[dict[str, Any]]) -> list[Excerpt]:
     """All sentences of the replies that say something, likeliest first; passages overlap, so some come twice."""
     every = [passage for reply in replies for passage in reply["passages"].values()]
-    margins = (logit - passage["null_logit"] for passage in every for _, _, logit in passage["sentences"])
+    margins = (logit - passage["null_logit"] for passage in every for _, _, logit, *_ in passage["sentences"])
     best = max(margins, default=0.0)
     sentences = [
         sentence
@@ -76,10 +77,10 @@ def sentences_of(replies: Sequence[dict[str, Any]]) -> list[Excerpt]:
 
 def _scored(passage: dict[str, Any], document: str, scoring: Scoring, best: float) -> Iterator[Excerpt]:
     """`best` is the highest margin of all sentences that were read."""
-    for start, end, logit in passage["sentences"]:
-        margin = logit - passage["null_logit"]
-        score = scoring.evidence_chance(margin, margin - best)
-        yield Excerpt(passage, document, start, end, margin, score, score >= scoring.evidence.line)
+    for start, end, logit, *outputs in passage["sentences"]:
+        margin, evidence = logit - passage["null_logit"], sum(outputs)  # none of a reply that an earlier version kept
+        score = scoring.evidence_chance(margin, margin - best, evidence, passage.get("relevance", 0.0))
+        yield Excerpt(passage, document, start, end, margin, score, evidence, score >= scoring.evidence.line)
 
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:

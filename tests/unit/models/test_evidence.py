@@ -35,21 +35,32 @@ def logits(of: dict[int, float]) -> NDArray[np.float32]:
 
 def test_each_sentence_is_a_piece_of_the_text_with_its_logit() -> None:
     one = logits({1: 5, 11: 3})
-    sentences = evidence.likeliest(one, one, *tokens(TEXT))
-    assert " ".join(TEXT[a:b] for a, b, _ in sentences) == TEXT
-    assert np.argsort([-logit for _, _, logit in sentences]).tolist()[:2] == [0, 2]
+    sentences = evidence.likeliest(reader.RowLogits(one, one), *tokens(TEXT))
+    assert " ".join(TEXT[a:b] for a, b, *_ in sentences) == TEXT
+    assert np.argsort([-one.logit for one in sentences]).tolist()[:2] == [0, 2]
     assert sentences[0].logit > 10
 
 
 def test_of_many_sentences_the_likeliest_are_left_and_those_of_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "PER_PASSAGE", 1)
     one = logits({1: 5})
-    sentences = evidence.likeliest(one, one, *tokens(TEXT), [reader.Span(8, 11, 0.0)])
-    assert [TEXT[a:b] for a, b, _ in sentences] == ["It rained.", "So the race was put off.", "Nobody minded."]
+    sentences = evidence.likeliest(reader.RowLogits(one, one), *tokens(TEXT), [reader.Span(8, 11, 0.0)])
+    assert [TEXT[a:b] for a, b, *_ in sentences] == ["It rained.", "So the race was put off.", "Nobody minded."]
+
+
+def test_the_evidence_of_a_sentence_is_the_mean_of_its_tokens() -> None:
+    one, of_tokens = logits({}), logits({9: 8})
+    of_row = reader.RowLogits(one, one, of_tokens, 2.0)
+    means = [sentence.evidence for sentence in evidence.likeliest(of_row, *tokens(TEXT))]
+    offsets, numbers = tokens(TEXT)
+    assert means == [pytest.approx(of_tokens[numbers == number].mean()) for number in range(4)]
+    assert evidence.own(offsets, numbers, reader.Span(9, 9, 0.0), of_tokens).evidence == pytest.approx(
+        of_tokens[numbers == numbers[9]].mean()
+    )
 
 
 def test_own_is_the_whole_sentence() -> None:
-    start, end = evidence.own(*tokens(TEXT), reader.Span(12, 12, 0.0))
+    start, end, *_ = evidence.own(*tokens(TEXT), reader.Span(12, 12, 0.0))
     assert TEXT[start:end] == "Nobody minded."
 
 
@@ -59,8 +70,8 @@ def test_a_span_lies_within_its_own_sentences(values: list[float], first: int, o
     assert len(offsets) == len(values)
     logits = np.array(values, dtype=np.float32)
     span = reader.Span(min(first, other), max(first, other), 0.0)
-    start, end = evidence.own(offsets, numbers, span)
+    start, end, *_ = evidence.own(offsets, numbers, span)
     assert start <= offsets[span.start_token, 0] < offsets[span.end_token, 1] <= end
-    sentences = evidence.likeliest(logits, logits, offsets, numbers, [span])
+    sentences = evidence.likeliest(reader.RowLogits(logits, logits), offsets, numbers, [span])
     assert {start, end} <= {place for sentence in sentences for place in sentence[:2]}
-    assert all(a < b <= c for (a, b, _), (c, _, _) in itertools.pairwise(sentences))
+    assert all(a < b <= c for (a, b, *_), (c, *_) in itertools.pairwise(sentences))

@@ -7,7 +7,7 @@ the question, length, position, number of sentences, neighbours, the passage's r
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class MarkedRow:
     """A question's text as the reader sees it."""
 
     margins: NDArray[np.float64]  # of each sentence, logits above its passage's "does not say", [sentences]
+    outputs: NDArray[np.float64]  # evidence of each and relevance of its passage, [sentences, 2]
     words: NDArray[np.int64]  # of each sentence, [sentences]
     right: NDArray[np.int64]  # those of them that are marked, [sentences]
     marked: int  # words of the text that are marked, in these sentences or not
@@ -45,8 +46,7 @@ def fit(files: Marked) -> EvidenceWeights:
     signals, right, weights = _sentences(list(files.values()))
     if not 0 < right.sum() < len(right):
         raise BadData(f"{right.sum()} of {len(right)} sentences are marked; some of both kinds are needed")
-    bias, margin, near = logistic(signals, right, weights)
-    fitted = EvidenceWeights(bias, margin, near)
+    fitted = EvidenceWeights(*logistic(signals, right, weights))
     f1 = np.mean([_curve(fitted, rows) for rows in files.values()], axis=0)
     return replace(fitted, line=round(float(np.median(LINES[f1 >= f1.max() - AS_GOOD])), 2))
 
@@ -69,7 +69,7 @@ def _outcome(name: str, weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> 
 def _sentences(
     files: Sequence[Sequence[MarkedRow]],
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """(signals [sentences, 2], which are right, what each weighs) of all files."""
+    """(signals [sentences, 4], which are right, what each weighs) of all files."""
     signals, right, weights = [], [], []
     for rows in files:
         read = [row for row in rows if len(row.margins)]
@@ -81,8 +81,8 @@ def _sentences(
 
 
 def _signals(row: MarkedRow) -> NDArray[np.float64]:
-    """Margin, and margin above the best, [sentences, 2]."""
-    return np.stack([row.margins, row.margins - row.margins.max()], axis=1)
+    """Margin, margin above the best, evidence and relevance, [sentences, 4]."""
+    return np.column_stack([row.margins, row.margins - row.margins.max(), row.outputs])
 
 
 def _curve(weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> NDArray[np.float64]:
@@ -91,7 +91,8 @@ def _curve(weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> NDArray[np.fl
     if not read:
         return np.zeros(len(LINES))
     signals = np.concatenate([_signals(row) for row in read])
-    chance = chances(weights.bias + signals @ np.array([weights.margin, weights.near]))
+    bias, *factors = astuple(weights)[:-1]
+    chance = chances(bias + signals @ np.array(factors))
     words, right = (np.concatenate([getattr(row, name) for row in read]) for name in ("words", "right"))
     shown = chance[None, :] >= LINES[:, None]
     return np.asarray(2 * (shown @ right) / np.maximum(1, shown @ words + sum(row.marked for row in rows)))

@@ -72,7 +72,7 @@ class SessionRuntime:
 
     async def run_model(
         self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
-    ) -> list[NDArray[Any]]:
+    ) -> dict[str, NDArray[Any]]:
         return await self._models.run(key, inputs, outputs)
 
     def models_above(self, size: int) -> list[str]:

@@ -370,7 +370,7 @@ import numpy as np
 async def f(r):
     a = np.array([[float(x) for x in r[1:]]], np.float32)
     outputs = await runtime.run_model('model:adder:{06S}', {'b': np.ones_like(a), 'a': a}, ['difference'])
-    return str(outputs[0].tolist())
+    return str(outputs['difference'].tolist())
 GB('CommandReader').map(f).register(trigger='named', mode='async_local')
 """
     assert worker.execute(code) == b"OK"
@@ -385,7 +385,7 @@ import numpy as np
 async def f(r):
     one = np.ones((1, 1), np.float32)
     outputs = await runtime.run_model('k', {'a': one, 'b': one}, ['sum'])
-    return str(outputs[0].tolist())
+    return str(outputs['sum'].tolist())
 GB('CommandReader').map(f).register(trigger='last', mode='async_local')
 """
     worker.execute(code)

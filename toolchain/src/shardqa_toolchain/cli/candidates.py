@@ -2,7 +2,7 @@
 
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
 ``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
-"rank_score"}, ...], "passages": [...]}``, as `shardqa.models.calibrate` reads it.
+"rank_score", "evidence", "relevance"}, ...], "passages": [...]}``, as `shardqa.models.calibrate` reads it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -25,14 +25,11 @@ from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import embedding, evidence, sentences, squad
 from shardqa.models.embedding import StoredVector
-from shardqa.models.reader import Row, batches, best_spans, join, null_logit
+from shardqa.models.reader import Row, RowLogits, batches, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
 from shardqa_toolchain import evidence_lines
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ENCODER = "0" * 16  # its id: there is one here
 
@@ -104,8 +101,8 @@ class Library:
         found = [self.passages[key] for key, _ in ranked]
         rows = [join(ids, passage.ids) for passage in found]
         read = [
-            self._read(key, score, row, *logits)
-            for (key, score), row, logits in zip(ranked, rows, session.read(rows), strict=True)
+            self._read(key, score, row, logits)
+            for (key, score), row, logits in zip(ranked, rows, session.read_all(rows), strict=True)
         ]
         terms = query(question)
         statistics = self.index.statistics(terms)
@@ -117,27 +114,31 @@ class Library:
             "passages": [passage for _, passage in read],
         }
 
-    def _read(
-        self, key: str, rank: float, row: Row, start: NDArray[np.float32], end: NDArray[np.float32]
-    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    def _read(self, key: str, rank: float, row: Row, logits: RowLogits) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """(candidates, the passage with its sentences' logits) as the shards' replies have them."""
         passage = self.passages[key]
         offsets = self.tokenizer.passage(passage.text).offsets
         numbers = sentences.numbers(passage.text, offsets)
-        scores = {"null_logit": round(null_logit(start, end), 4), "rank_score": round(rank, 4)}
-        best = best_spans(start, end, row.passage, SPANS, sentences=numbers)
+        scores = {
+            "null_logit": round(null_logit(logits.start, logits.end), 4),
+            "rank_score": round(rank, 4),
+            "relevance": round(logits.relevance or 0.0, 4),
+        }
+        of_passage = logits.within(row.passage)
+        best = best_spans(logits.start, logits.end, row.passage, SPANS, sentences=numbers)
         candidates = [
             {
                 "text": passage.text[offsets[span.start_token, 0] : offsets[span.end_token, 1]],
                 "span_logit": round(span.logit, 4),
+                "evidence": round(evidence.own(offsets, numbers, span, of_passage.evidence).evidence, 4),
                 "start": passage.start + int(offsets[span.start_token, 0]),
                 "passage": key,
                 **scores,
             }
             for span in best
         ]
-        likeliest = evidence.likeliest(start[row.passage], end[row.passage], offsets, numbers, best)
-        places = [(one.start, one.end, round(one.logit, 4)) for one in likeliest]
+        likeliest = evidence.likeliest(of_passage, offsets, numbers, best)
+        places = [(one.start, one.end, round(one.logit, 4), round(one.evidence, 4)) for one in likeliest]
         return candidates, {"key": key, "text": passage.text, "start": passage.start, "sentences": places, **scores}
 
 

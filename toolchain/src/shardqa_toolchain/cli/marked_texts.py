@@ -58,8 +58,8 @@ class MarkedTexts:
         cut = split(record.context, self._tokenizer)
         rows = [reader.join(question, passage.ids) for passage in cut]
         readings = [
-            reading_of(self._loaded(record, number, passage), self._tokenizer.passage(passage.text), row, *logits)
-            for number, (passage, row, logits) in enumerate(zip(cut, rows, self._session.read(rows), strict=True))
+            reading_of(self._loaded(record, number, passage), self._tokenizer.passage(passage.text), row, logits)
+            for number, (passage, row, logits) in enumerate(zip(cut, rows, self._session.read_all(rows), strict=True))
         ]
         return {
             "tag": TAG,
