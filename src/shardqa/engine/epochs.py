@@ -66,7 +66,7 @@ class Epochs:
         return known.epochs if self.following and known is not None and monotonic() < known.until else None
 
     def moment(self) -> int | None:
-        """Another number after every change of any corpus; None while changes may be missed."""
+        """Returns another number after every change of any corpus; None while changes may be missed."""
         return self._changes if self.following else None
 
     @contextmanager
