@@ -14,7 +14,9 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
 from shardqa.gears_functions import document_hash
-from shardqa.transient import is_transient
+from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard.retries import MOVING_SECONDS
+from shardqa.transient import is_between_shards, is_transient
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
@@ -49,8 +51,15 @@ class Settling:
                 if event.get("event") not in REMOVALS:
                     await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
                 return
-            async with self._lock.hold(key):
-                await self._agree(key, parsed)
+            while True:
+                try:
+                    async with self._lock.hold(key):
+                        await self._agree(key, parsed)
+                    return
+                except ResponseError as error:
+                    if not is_between_shards(error) or not (await slots.look(self._runtime)).holds(key):
+                        raise
+                await asyncio.sleep(MOVING_SECONDS)  # the shard's tag is leaving, and the document stays
         except BadKey as error:
             self._runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:

@@ -111,12 +111,13 @@ class DocumentWriter:
             )
 
     async def _demand_whole(self, parsed: keys.DocKey, count: int) -> None:
-        """Raises what Redis says where a part has moved ahead to another shard. An event would else write what is left
-        on this one, in vain, and each write is an event again."""
-        for first in range(0, count, FRAME):
-            names = [(parsed.corpus, parsed.document, n) for n in range(first, min(first + FRAME, count))]
-            commands = [("EXISTS", name(*of)) for of in names for name in (keys.passage, keys.tokens)]
-            raise_first(commands, await self._runtime.calls(commands))
+        """Raises what Redis says where a part, or the shard's tag, has moved ahead to another shard. Else what is left
+        would be written, in vain, and each write is an event that has it written again."""
+        names = [name(parsed.corpus, parsed.document, n) for n in range(count) for name in (keys.passage, keys.tokens)]
+        commands = [("EXISTS", name) for name in (*names, keys.epoch(parsed.corpus, self._runtime.hashtag()))]
+        for first in range(0, len(commands), 2 * FRAME):
+            page = commands[first : first + 2 * FRAME]
+            raise_first(page, await self._runtime.calls(page))
 
     async def _write(
         self, key: str, parsed: keys.DocKey, parts: Parts, old: int, head: list[tuple[Argument, ...]]

@@ -55,6 +55,7 @@ class ModelSync:
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
         self._missed: dict[str, tuple[float, str]] = {}  # model that did not come -> (loop time of its next fetch, why)
         self._tidying: asyncio.Task[None] | None = None
+        self._has_arrived = False  # a copy, since tidying looked last
         self._completing: asyncio.Task[None] | None = None
         self._logged = ""  # why a pushed model did not come, as it was logged last
         self._sending: dict[str, asyncio.Task[None]] = {}  # by the key that it is stored under
@@ -283,14 +284,17 @@ class ModelSync:
         self._tidy_soon()
 
     def _tidy_soon(self) -> None:
+        self._has_arrived = True
         if self._tidying is None or self._tidying.done():
             self._tidying = asyncio.create_task(self._tidy())
 
     async def _tidy(self) -> None:
         for _ in range(TIDY_ATTEMPTS):
             await asyncio.sleep(TIDY_SECONDS)
+            self._has_arrived = False
             try:
-                if self._runtime.role() != "master" or await self._drop_strays():
+                is_tidy = self._runtime.role() != "master" or await self._drop_strays()
+                if is_tidy and not self._has_arrived:
                     return
             except ResponseError as error:  # this shard has no slots now, or Redis refuses for a while
                 self._runtime.log(f"copies of models can't be looked at yet: {error}", "verbose")

@@ -16,7 +16,7 @@ from shardqa import keys, topology
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.description import ShardDescription
-from shardqa.engine import Engine
+from shardqa.engine import Engine, liveness
 from shardqa.engine.connections import Shards as Masters
 from shardqa.errors import ClusterUnavailable, WrongShard
 from shardqa.module.worker.hashtags import tag_of_slot
@@ -106,7 +106,7 @@ FERRIES = 40
 
 
 async def test_every_document_is_cut_anew_once_while_slots_move(
-    nodes: list[Redis], engine: Engine, corpus: str
+    monkeypatch: pytest.MonkeyPatch, nodes: list[Redis], engine: Engine, corpus: str
 ) -> None:
     puts = (engine.documents.put(Document(id=f"d{n}", text=FERRY.format(n=n, year=1900 + n))) for n in range(FERRIES))
     await asyncio.gather(*puts)
@@ -121,6 +121,7 @@ async def test_every_document_is_cut_anew_once_while_slots_move(
     async def run() -> Retokenised:
         return [now async for now in engine.retokenising.run()][-1]
 
+    monkeypatch.setattr(liveness, "PATIENCE_SECONDS", 20)  # Redis is silent while a reader moves with the tag's slot
     last, _ = await asyncio.gather(run(), asyncio.to_thread(reshard))
     assert (last.done, last.changed, last.failed, last.errors) == (FERRIES, len(spoilt), 0, [])
     for name, pieces in spoilt.items():
@@ -182,6 +183,25 @@ async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the
             wait_until(lambda: giver.info("shardqa")["shardqa_events"] > events, "the change was seen")
             await asyncio.sleep(0.5)  # and its epoch could not be raised
         wait_until(lambda: epoch_of(giver, key) > before, "the epoch was raised")
+
+
+async def test_a_document_of_another_writer_waits_quietly_while_the_tags_slot_is_leaving(
+    two: LocalCluster, nodes: list[Redis], engine: Engine, corpus: str
+) -> None:
+    await put_documents(engine)
+    best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
+    (giver,) = (client for client in nodes if tag_of(client) == best.tag)
+    with leaving(nodes, best.tag):
+        giver.unlink(keys.epoch(corpus, best.tag))  # as if it had gone ahead
+        events = giver.info("shardqa")["shardqa_events"]
+        giver.hset(keys.doc(corpus, best.document), "text", "The mill of Idaby was built by Ida Holm.")
+        await asyncio.sleep(1)
+        assert giver.info("shardqa")["shardqa_events"] < events + 10, "it is not written in vain again and again"
+    async with asyncio.timeout(20):
+        while True:
+            if (await engine.ask("Who built the mill of Idaby?", fresh=True)).answer == "Ida Holm":
+                return
+            await asyncio.sleep(0.05)
 
 
 @pytest.fixture

@@ -188,3 +188,33 @@ async def test_a_shard_that_has_no_slot_yet_looks_for_pushed_models_once_it_has(
     await shard.resync("start")
     await asyncio.wait_for(shard.looked.wait(), 20)
     del sync
+
+
+class CrowdedShard(RenamedShard):
+    """While it lists its models, another shard's copy of one comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys = [keys.model("large", "06S")]
+        self.has_dropped = asyncio.Event()
+        self.sync = ModelSync(cast(Runtime, self))
+
+    async def call(self, *args: Any) -> Any:
+        label = keys.pushed_label("large", "0123").encode()
+        if args[0] == "UNLINK":
+            self.dropped.append(args[1])
+            self.has_dropped.set()
+            return 1
+        found = [[key.encode(), label] for key in self.keys]
+        if len(self.keys) == 1:
+            self.keys.append(keys.model("large", "abc"))
+            await self.sync.arrived([])
+        return found
+
+
+async def test_a_copy_that_comes_while_the_shard_looks_for_such_is_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_sync, "TIDY_SECONDS", 0.001)
+    shard = CrowdedShard()
+    await shard.sync.arrived([])
+    await asyncio.wait_for(shard.has_dropped.wait(), 20)
+    assert shard.dropped == [keys.model("large", "abc")]
