@@ -198,7 +198,7 @@ def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str
                 id, ExecutionOnShards(id, str(entry.get("session", "")), "done", bool(entry["registered"]))
             )
             execution.shards.append(shard)
-            execution.status = "running" if "running" in (execution.status, entry["status"]) else str(entry["status"])
+            execution.status = "running" if "running" in (execution.status, entry["status"]) else _status(entry)
             execution.records += int(entry.get("records", 0))
             execution.errors = max(execution.errors, int(entry.get("errorCount", 0)))
             execution.milliseconds = max(execution.milliseconds, int(entry.get("elapsedMS", 0)))
@@ -221,7 +221,13 @@ def parts(masters: Masters, initiator: tuple[str, int], id: str) -> Iterator[dic
     """Yields the part of each shard in an execution. Raises redis.RedisError."""
     for entry in masters.on(initiator, "RG.GETEXECUTION", id, "WITH", "STATISTICS"):
         part = named(entry)
-        yield {"shard": str(part["shard_id"]), **named(part["execution_plan"])}
+        plan = named(part["execution_plan"])
+        yield {"shard": str(part["shard_id"]), **plan, "status": _status(plan)}
+
+
+def _status(entry: Mapping[str, Any]) -> str:
+    """Returns that of an entry with statistics: to RedisGears what was aborted is done."""
+    return "aborted" if entry.get("aborted") else str(entry["status"])
 
 
 def named(flat: Sequence[Any]) -> dict[str, Any]:

@@ -83,8 +83,12 @@ def _serve(channel: socket.socket, environment: Mapping[str, str]) -> NoReturn:
     os.nice(10)
     way = socket.socket(fileno=keep)
     while message := way.recv(MOST):
-        source, sources = environment.get(VARIABLE, INDEX), environment.get(SOURCES) == "yes"
-        way.send(json.dumps({"error": _answer(json.loads(message), source, sources)}).encode())
+        order, source, sources = (
+            json.loads(message),
+            environment.get(VARIABLE, INDEX),
+            environment.get(SOURCES) == "yes",
+        )
+        way.send(json.dumps({"folder": order["folder"], "error": _answer(order, source, sources)}).encode())
     os._exit(0)
 
 

@@ -92,6 +92,23 @@ GB('CommandReader').map(lazily).register(trigger='{0}')
     assert execute(client, second, "REQUIREMENTS", "sqa_first==1.0") == [["one"], []]
 
 
+def test_objects_of_a_private_package_are_pickled_by_its_own_pickle(client: Redis) -> None:
+    code = """
+import io, redis, pickle
+class Own(pickle.Pickler):
+    def reducer_override(self, obj):
+        return NotImplemented
+def pickled(_):
+    file = io.BytesIO()
+    Own(file).dump([redis.Thing(), redis.Thing])
+    assert file.getvalue() == pickle.dumps([redis.Thing(), redis.Thing])
+    thing, kind = pickle.loads(file.getvalue())
+    return type(thing) is kind is redis.Thing
+GB('ShardsIDReader').map(pickled).run()
+"""
+    assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["True"], []]
+
+
 def test_what_the_worker_has_is_not_fetched(client: Redis) -> None:
     code = "import numpy\nGB('ShardsIDReader').map(lambda _: len(numpy.zeros(3))).run()"
     assert execute(client, code, "REQUIREMENTS", "numpy>=1") == [["3"], []]  # the folder has none

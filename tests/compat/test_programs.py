@@ -49,6 +49,18 @@ def test_a_sync_stream_reader_holds_its_writer_until_the_message_is_done(client:
     assert client.xlen("held-s") == 0
 
 
+def test_each_record_goes_through_all_steps_before_the_next(client: Redis) -> None:
+    code = """
+count = 0
+def more(_):
+    global count
+    count += 1
+GB('PythonReader').flatmap(lambda n: [n, n]).foreach(more).map(lambda r: (r, count)).run(lambda: iter('abc'))
+"""
+    expected = [str((letter, 2 * number + half)) for number, letter in enumerate("abc") for half in (1, 2)]
+    assert send(client, "RG.PYEXECUTE", code) == [expected, []]
+
+
 def test_a_time_event_runs_until_its_key_is_deleted_also_after_a_restart(tmp_path: Path) -> None:
     code = "import redisgears\nredisgears.registerTimeEvent(0.1, lambda: execute('INCR', 'beats'), 'clock')"
     with running_node(tmp_path) as node:

@@ -12,7 +12,7 @@ def make_wheel(folder: Path, name: str, version: str, value: str) -> None:
     """A package of one module that has a VALUE."""
     info = f"{name}-{version}.dist-info"
     files = {
-        f"{name}.py": f"VALUE = {value!r}\n",
+        f"{name}.py": f"VALUE = {value!r}\n\n\nclass Thing:\n    pass\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

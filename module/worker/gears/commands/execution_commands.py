@@ -68,11 +68,12 @@ class ExecutionCommands:
 
     async def _abort(self, _run: Run, words: list[str]) -> bytes:
         execution = self._executions.get(words[0])
-        if execution is None or execution.is_done():
-            return resp.error("ERR execution does not exist or already finished; RG.DUMPEXECUTIONS lists what runs")
-        execution.run.cancel()
-        await self._tell_others("ABORTED", execution.id)
-        await execution.wait()
+        if execution is None:
+            return resp.error(MISSING)
+        if not execution.is_done():
+            execution.run.cancel()
+            await self._tell_others("ABORTED", execution.id)
+            await execution.wait()
         return resp.OK
 
     async def _get(self, statistics: bool, _run: Run, words: list[str]) -> bytes:
@@ -137,7 +138,8 @@ def _listed(execution: Execution, statistics: bool) -> list[Any]:
 
 def _measured(execution: Execution) -> list[Any]:
     elapsed = round(execution.elapsed())
-    return resp.pairs(records=execution.records(), errorCount=execution.error_count(), elapsedMS=elapsed)
+    measured = resp.pairs(records=execution.records(), errorCount=execution.error_count(), elapsedMS=elapsed)
+    return [*measured, "aborted", int(execution.aborted)]
 
 
 def _step(step: GearsStep) -> list[Any]:

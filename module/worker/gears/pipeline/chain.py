@@ -1,8 +1,9 @@
 """A chain of steps at work.
 
 A chain is made anew for every run, because steps that join records keep state in it. Synchronous steps that follow one
-another run on the pool in one go; what they return that must be awaited (a coroutine, a future, a `gearsFuture`) is
-awaited in the loop, so that it holds no thread, and the rest of the records follow in order.
+another run on the pool in one go, and each record goes through all of them before the next one sets out, as in
+RedisGears; what they return that must be awaited (a coroutine, a future, a `gearsFuture`) is awaited in the loop, so
+that it holds no thread, and the rest of the records follow in order.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture, record_of
@@ -23,8 +24,6 @@ from shardqa.module.worker.gears.pipeline.steps import (
     OPERATIONS,
     PLAIN,
     GearsStep,
-    Limit,
-    LocalCount,
     Operation,
     convert,
     is_light,
@@ -33,14 +32,25 @@ from shardqa.module.worker.threads import Cancelled
 
 
 @dataclass(slots=True)
-class Suspended:
-    """Synchronous steps that reached something to await."""
+class Work:
+    """Records on their way through synchronous operations: each goes as far as it can before the next one sets out."""
 
+    stack: list[tuple[int, list[Any]]]  # (index of an operation, the records before it: the next one stands last)
+    end: int  # the operation that is synchronous no more
+    done: list[Any] = field(default_factory=list)
+
+    def put(self, at: int, records: Sequence[Any]) -> None:
+        self.stack.append((at, [*reversed(records)]))
+
+
+@dataclass(slots=True)
+class Suspended:
+    """Work that reached something to await."""
+
+    work: Work
     at: int  # index of the operation
-    out: list[Any]  # what it gave already
     record: Any
     waiting: Any
-    rest: list[Any]  # the records behind that one
 
     def result(self, _record: Any) -> Any:
         return self.waiting
@@ -53,34 +63,21 @@ class Chain:
         self._run = run
         self.operations = [OPERATIONS[step.kind](step) for step in steps if step.kind not in GLOBAL]
 
-    async def feed(self, records: list[Any], at: int = 0, out: list[Any] | None = None) -> list[Any]:
+    async def feed(self, records: list[Any], at: int = 0) -> list[Any]:
         """Returns what the records became so far; steps that join records keep theirs until the end.
 
-        `at` is the operation to begin with, and `out` what that has given already.
+        `at` is the operation to begin with.
         """
-        operations, run, out = self.operations, self._run, [] if out is None else out
-        while at < len(operations) and (records or out):
-            if not records:
-                at, records, out = at + 1, out, []
-                continue
+        operations = self.operations
+        while at < len(operations) and records:
             if operations[at].step.is_async:
+                out: list[Any] = []
                 for record in records:
                     await self._settle(operations[at], record, operations[at].call, out)
-                at, records, out = at + 1, out, []
-                continue
-            end = next((i for i in range(at, len(operations)) if operations[i].step.is_async), len(operations))
-            outcome: list[Any] | Suspended
-            if not out and _need_no_thread(operations[at:end], records):
-                outcome = self.compute(records, at, end)
+                at, records = at + 1, out
             else:
-                async with run.turns or nullcontext():
-                    place = (records, at, end, out, run.computing())
-                    outcome = await run.threads.in_turn(run.group, self.compute, *place)
-            if isinstance(outcome, Suspended):
-                await self._settle(operations[outcome.at], outcome.record, outcome.result, outcome.out)
-                at, records, out = outcome.at, outcome.rest, outcome.out
-            else:
-                at, records, out = end, outcome, []
+                end = next((i for i in range(at, len(operations)) if operations[i].step.is_async), len(operations))
+                at, records = end, await self._finish(self._work(records, at, end))
         return records
 
     async def end(self) -> list[Any]:
@@ -92,42 +89,93 @@ class Chain:
                 results += await self.feed(left, at + 1)
         return results
 
-    def compute(
-        self,
-        records: list[Any],
-        at: int = 0,
-        end: int | None = None,
-        out: list[Any] | None = None,
-        guard: AbstractContextManager[None] | None = None,
-    ) -> list[Any] | Suspended:
-        """Runs synchronous operations in the calling thread, under `guard`; `out` is what the first gave already."""
+    def compute(self, records: list[Any], guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
+        """Runs the operations in the calling thread, under `guard`; a coroutine is something to await like others."""
+        return self._advance(self._work(records, 0, len(self.operations)), guard)
+
+    def compute_waiting(self, records: list[Any], at: int = 0) -> list[Any]:
+        """From `at` on in the calling thread, which waits for what others await."""
+        work = self._work(records, at, len(self.operations))
+        while isinstance(outcome := self._advance(work), Suspended):
+            out: list[Any] = []
+            try:
+                self.operations[outcome.at].take(outcome.record, _waited(self._run, outcome.waiting), out)
+            except Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - as in `_advance`
+                self._run.failed(error)
+            work.put(outcome.at + 1, out)
+        return outcome
+
+    async def resume(self, suspended: Suspended) -> list[Any]:
+        """In the loop: awaits what `compute` reached, and goes on from there."""
+        await self._awaited(suspended)
+        return await self._finish(suspended.work)
+
+    def _work(self, records: list[Any], at: int, end: int) -> Work:
+        work = Work([], end)
+        work.put(at, records)
+        return work
+
+    async def _finish(self, work: Work) -> list[Any]:
+        run = self._run
+        while True:
+            outcome: list[Any] | Suspended
+            if self._needs_no_thread(work):
+                outcome = self._advance(work)
+            else:
+                async with run.turns or nullcontext():
+                    outcome = await run.threads.in_turn(run.group, self._advance, work, run.computing())
+            if not isinstance(outcome, Suspended):
+                return outcome
+            await self._awaited(outcome)
+
+    async def _awaited(self, suspended: Suspended) -> None:
+        out: list[Any] = []
+        await self._settle(self.operations[suspended.at], suspended.record, suspended.result, out)
+        suspended.work.put(suspended.at + 1, out)
+
+    def _advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
+        """In the calling thread. Raises Cancelled."""
+        operations, stack, end = self.operations, work.stack, work.end
         with guard or nullcontext():
-            for number in range(at, len(self.operations) if end is None else end):
-                operation = self.operations[number]
-                if isinstance(operation, Limit | LocalCount):
-                    records, out = operation.many(records), None
+            while stack:
+                at, records = stack[-1]
+                if not records:
+                    stack.pop()
                     continue
-                results = [] if out is None else out
-                call, take = operation.call, operation.take
-                for index, record in enumerate(records):
+                record = records.pop()
+                while at < end:
+                    operation, out = operations[at], list[Any]()
                     try:
-                        result = call(record)
+                        result = operation.call(record)
                         if type(result) not in PLAIN and inspect.isawaitable(result):
                             waiting = record_of(result) if type(result) is GearsFuture else result
-                            return Suspended(number, results, record, waiting, records[index + 1 :])
-                        take(record, result, results)
+                            return Suspended(work, at, record, waiting)
+                        operation.take(record, result, out)
                     except Cancelled:
                         raise
                     except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
                         self._run.failed(error)
-                records, out = results, None
-        return records
+                    at += 1
+                    if len(out) != 1:
+                        if out:
+                            work.put(at, out)
+                        break
+                    record = out[0]
+                else:
+                    work.done.append(record)
+        return work.done
 
-    async def resume(self, suspended: Suspended) -> list[Any]:
-        """In the loop: awaits what `compute` reached, and goes on from there."""
-        operation = self.operations[suspended.at]
-        await self._settle(operation, suspended.record, suspended.result, suspended.out)
-        return await self.feed(suspended.rest, suspended.at, suspended.out)
+    def _needs_no_thread(self, work: Work) -> bool:
+        """Whether no user's code is run."""
+        return all(
+            operation.step.function is None or (light and operation.step.function is convert)
+            for at, records in work.stack
+            if records
+            for light in [len(records) <= LIGHT and all(map(is_light, records))]
+            for operation in self.operations[at : work.end]
+        )
 
     async def _settle(self, operation: Operation, record: Any, start: Callable[[Any], Any], out: list[Any]) -> None:
         """Takes what `start(record)` gives, awaited where it must be."""
@@ -144,47 +192,26 @@ class Chain:
             if run.cancelled or (task is not None and task.cancelling()):
                 raise
             run.failed(RuntimeError("what the function awaited was cancelled"))
-        except BaseException as error:  # noqa: BLE001 - as in `compute`
+        except BaseException as error:  # noqa: BLE001 - as in `_advance`
             run.failed(error)
-
-
-def _need_no_thread(operations: Sequence[Operation], records: list[Any]) -> bool:
-    """Whether no user's code is run."""
-    light = len(records) <= LIGHT and all(map(is_light, records))
-    return all(
-        isinstance(operation, Limit | LocalCount) or (light and operation.step.function is convert)
-        for operation in operations
-    )
 
 
 def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
     """All steps in the calling thread, for a function that a function calls; a thread of the pool may wait."""
-    for operation in Chain(run, steps).operations:
-        if isinstance(operation, Limit | LocalCount):
-            records = operation.many(records) + operation.end()
-            continue
-        out: list[Any] = []
-        for record in records:
-            try:
-                result = operation.call(record)
-                if inspect.isawaitable(result):
-                    result = _waited(run, result)
-                operation.take(record, result, out)
-            except Cancelled:
-                raise
-            except BaseException as error:  # noqa: BLE001 - as in `compute`
-                run.failed(error)
-        records = out + operation.end()
-    return records
+    chain = Chain(run, steps)
+    results = chain.compute_waiting(records)
+    for at, operation in enumerate(chain.operations):
+        results += chain.compute_waiting(operation.end(), at + 1)
+    return results
 
 
-def _waited(run: Run, awaitable: Awaitable[Any]) -> Any:
+def _waited(run: Run, awaitable: Awaitable[Any] | Future[Any]) -> Any:
     if run.threads.in_loop():
         if inspect.iscoroutine(awaitable):  # else Python warns that nobody awaited it
             awaitable.close()
         raise RuntimeError("a coroutine can't call a hook that awaits; make itself a plain function")
 
     async def result() -> Any:
-        return await awaitable
+        return await (asyncio.wrap_future(awaitable) if isinstance(awaitable, Future) else awaitable)
 
     return run.threads.wait(result())

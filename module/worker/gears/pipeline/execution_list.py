@@ -34,7 +34,8 @@ class Execution:
         self.plan = plan
         self.keeps_results = keeps_results  # with its results, once it is done
         self.registration = registration  # id, or empty
-        self.status = "running"  # or done, aborted
+        self.status = "running"  # or done: also where it was aborted, as in RedisGears
+        self.aborted = False
         self.results: list[Any] = []
         self.errors: list[str] = []
         self.members = 1  # shards that take part
@@ -66,8 +67,8 @@ class Execution:
             self._done = self._done or asyncio.Event()
             await self._done.wait()
 
-    def finish(self, status: str) -> None:
-        self.status = status
+    def finish(self) -> None:
+        self.status = "done"
         self.milliseconds = (time.monotonic() - self.started) * 1000
         if self._done is not None:
             self._done.set()
@@ -130,10 +131,10 @@ class Executions:
         execution.errors = list(run.errors)
         if run.dropped_errors:
             execution.errors.append(f"ERR and {run.dropped_errors} more errors")
-        aborted = run.cancelled
+        aborted = execution.aborted = run.cancelled
         if aborted and not execution.errors:
             execution.errors.append("ERR the execution was aborted")
-        execution.finish("aborted" if aborted else "done")
+        execution.finish()
         if not execution.registration:
             self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
             self.times.add(execution.milliseconds * 1000)

@@ -161,12 +161,15 @@ class Limit(Operation):
         super().__init__(step)
         self._length, self._skip = step.numbers
 
-    def many(self, records: list[Any]) -> list[Any]:
-        skipped = min(self._skip, len(records))
-        self._skip -= skipped
-        taken = records[skipped : skipped + self._length]
-        self._length -= len(taken)
-        return taken
+    def call(self, record: Any) -> None:
+        """Nothing of a user's."""
+
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        if self._skip:
+            self._skip -= 1
+        elif self._length:
+            self._length -= 1
+            out.append(record)
 
 
 class LocalCount(Operation):
@@ -174,9 +177,11 @@ class LocalCount(Operation):
         super().__init__(step)
         self._count = 0
 
-    def many(self, records: list[Any]) -> list[Any]:
-        self._count += len(records)
-        return []
+    def call(self, record: Any) -> None:
+        """Nothing of a user's."""
+
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        self._count += 1
 
     def end(self) -> list[Any]:
         return [self._count] if self._count else []

@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import io
 import pickle
+import pkgutil
 import sys
 import threading
 from collections import ChainMap
@@ -38,9 +39,11 @@ class PrivateImports:
         self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self.import_}
         own = ModuleType("builtins")
         own.__dict__.update(self.builtins)
+        system = _Sys(sys, self)
+        system.__dict__["modules"] = ChainMap(self._modules, sys.modules)
         self._machinery = {
-            "importlib": _Importlib(self),
-            "sys": _Sys(self._modules),
+            "importlib": _Importlib(importlib, self),
+            "sys": system,
             "builtins": own,
             "pickle": _Pickle(self),
         }
@@ -135,61 +138,86 @@ class LentImports:
 LENT = LentImports()
 
 
-class _Importlib(ModuleType):
-    """`importlib` as code of ours sees it."""
+class _View(ModuleType):
+    """A module as code of ours sees it: what is not here is the worker's."""
 
-    def __init__(self, imports: PrivateImports) -> None:
-        super().__init__("importlib")
-        self._imports = imports
+    def __init__(self, module: ModuleType, imports: PrivateImports) -> None:
+        super().__init__(module.__name__)
+        self.__dict__.update(_module=module, _imports=imports)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib, name)
+        return getattr(self._module, name)
 
+
+class _Importlib(_View):
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
         full = resolve_name(name, package)
         return self._imports.load(full) if self._imports.has(full) else importlib.import_module(full)
 
 
-class _Pickle(ModuleType):
-    """`pickle` as code of ours sees it: what it reads is found among our modules first."""
+class _Sys(_View):
+    """Our modules stand before the worker's."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(sys, name, value)
+
+
+class _Pickle(_View):
+    """`pickle`: it reads our modules first, and writes of them what others find where they are installed."""
 
     def __init__(self, imports: PrivateImports) -> None:
-        super().__init__("pickle")
-        self._imports = imports
+        super().__init__(pickle, imports)
+        self.Pickler = type("Pickler", (_Pickler,), {"imports": imports})
+        self.Unpickler = type("Unpickler", (_Unpickler,), {"imports": imports})
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(pickle, name)
+    def dumps(self, value: Any, protocol: int | None = None, **named: Any) -> bytes:
+        file = io.BytesIO()
+        self.dump(value, file, protocol, **named)
+        return file.getvalue()
+
+    def dump(self, value: Any, file: Any, protocol: int | None = None, **named: Any) -> None:
+        self.Pickler(file, protocol, **named).dump(value)
 
     def loads(self, data: bytes, /, **named: Any) -> Any:
         return self.load(io.BytesIO(data), **named)
 
     def load(self, file: Any, **named: Any) -> Any:
-        unpickler = _Unpickler(file, **named)
-        unpickler.imports = self._imports
-        return unpickler.load()
+        return self.Unpickler(file, **named).load()
+
+
+class _Pickler(pickle.Pickler):
+    """Python's own looks for classes and functions among the worker's modules alone, and refuses ours."""
+
+    imports: PrivateImports
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        theirs = cls.__dict__.get("reducer_override")  # cloudpickle has one
+        if theirs is not None:
+            cls.reducer_override = lambda self, obj: _reduced(self, obj, theirs(self, obj))  # type: ignore[method-assign]
+
+    def reducer_override(self, obj: Any) -> Any:
+        return _reduced(self, obj, NotImplemented)
+
+
+def _reduced(pickler: _Pickler, obj: Any, reduced: Any) -> Any:
+    place = pickler.imports.place_of(obj) if reduced is NotImplemented else None
+    return reduced if place is None else (pkgutil.resolve_name, (f"{place[1]}:{place[2]}",))
 
 
 class _Unpickler(pickle.Unpickler):
     imports: PrivateImports
 
     def find_class(self, module: str, name: str, /) -> Any:
+        if (module, name) == ("pkgutil", "resolve_name"):
+            return self._resolved
         if self.imports.has(module):
             return _attribute(self.imports.load(module), name)
         return super().find_class(module, name)
 
-
-class _Sys(ModuleType):
-    """`sys` as code of ours sees it: our modules stand before the worker's."""
-
-    def __init__(self, modules: dict[str, ModuleType]) -> None:
-        super().__init__("sys")
-        self.__dict__["modules"] = ChainMap(modules, sys.modules)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(sys, name, value)
+    def _resolved(self, text: str) -> Any:
+        module, _, name = text.partition(":")
+        return self.find_class(module, name) if self.imports.has(module) else pkgutil.resolve_name(text)
 
 
 # ---- in pickles ----

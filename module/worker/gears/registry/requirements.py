@@ -103,14 +103,20 @@ class Requirements:
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._installer, message)
-            reply = await loop.sock_recv(self._installer, MOST)
+            reason = await self._reply(loop, self._installer, name)
         except OSError as error:
-            reply, failure = b"", str(error)
-        else:
-            failure = "the installer has ended; it comes back with the next worker"
-        reason = str(json.loads(reply)["error"]) if reply else failure
+            reason = str(error)
         if reason:
             raise RequirementsFailed(f"pip could not install {' '.join(requirements)[:200]}: {reason}")
+
+    @staticmethod
+    async def _reply(loop: asyncio.AbstractEventLoop, installer: socket.socket, name: str) -> str:
+        """Empty, or why it failed. Replies for clients that left meanwhile are passed over."""
+        while reply := await loop.sock_recv(installer, MOST):
+            answer = json.loads(reply)
+            if answer["folder"] == name:
+                return str(answer["error"])
+        return "the installer has ended; it comes back with the next worker"
 
     def _activate(self, name: str, base: str) -> None:
         importlib.invalidate_caches()
