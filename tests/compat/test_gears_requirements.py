@@ -109,6 +109,11 @@ GB('ShardsIDReader').map(pickled).run()
     assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["True"], []]
 
 
+def test_a_private_package_may_have_dataclasses_with_annotations_as_text(client: Redis) -> None:
+    code = "import redis\nGB('ShardsIDReader').map(lambda _: redis.Point(2).number).run()"
+    assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["2"], []]
+
+
 def test_what_the_worker_has_is_not_fetched(client: Redis) -> None:
     code = "import numpy\nGB('ShardsIDReader').map(lambda _: len(numpy.zeros(3))).run()"
     assert execute(client, code, "REQUIREMENTS", "numpy>=1") == [["3"], []]  # the folder has none

@@ -7,12 +7,23 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+MODULE = """
+from dataclasses import dataclass
+
+class Thing:
+    pass
+
+@dataclass
+class Point:
+    number: "ClassVarOf | int"
+"""
+
 
 def make_wheel(folder: Path, name: str, version: str, value: str) -> None:
     """A package of one module that has a VALUE."""
     info = f"{name}-{version}.dist-info"
     files = {
-        f"{name}.py": f"VALUE = {value!r}\n\n\nclass Thing:\n    pass\n",
+        f"{name}.py": f"VALUE = {value!r}\n{MODULE}",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

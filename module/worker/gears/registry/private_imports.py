@@ -8,6 +8,7 @@ What is pickled names the folder, so on another shard it is found in that shard'
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import importlib
 import importlib.metadata
 import io
@@ -46,6 +47,7 @@ class PrivateImports:
             "sys": system,
             "builtins": own,
             "pickle": _Pickle(self),
+            "dataclasses": _copied(dataclasses, sys=system),
         }
 
     def load(self, name: str) -> ModuleType:
@@ -218,6 +220,18 @@ class _Unpickler(pickle.Unpickler):
     def _resolved(self, text: str) -> Any:
         module, _, name = text.partition(":")
         return self.find_class(module, name) if self.imports.has(module) else pkgutil.resolve_name(text)
+
+
+def _copied(module: ModuleType, **instead: Any) -> ModuleType:
+    """Returns a module whose functions find `instead` among their globals; all else is the worker's."""
+    copy = ModuleType(module.__name__)
+    names = copy.__dict__
+    names.update({**vars(module), **instead})
+    for name, value in vars(module).items():
+        if isinstance(value, FunctionType) and value.__globals__ is vars(module):
+            names[name] = function = FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
+            function.__kwdefaults__ = value.__kwdefaults__
+    return copy
 
 
 # ---- in pickles ----
