@@ -89,7 +89,7 @@ def bulk(data: bytes) -> bytes:
 
 def error(text: str) -> bytes:
     """An error reply of one line; a text without a known code gets ERR."""
-    line = BREAKS.sub(" ", text).strip()[:MAX_ERROR] or "ERR unknown error"
+    line = BREAKS.sub(" ", text).lstrip()[:MAX_ERROR] or "ERR unknown error"
     if line.split(" ", 1)[0] not in CODES:
         line = f"ERR {line}"
     return b"-" + line.encode("utf-8", "replace") + b"\r\n"

@@ -53,6 +53,9 @@ def words_of_a_list(tensors: List[Tensor], keys: List[str], args: List[str]):
 
 def nothing(tensors: List[Tensor], keys: List[str], args: List[str]):
     return 5
+
+def one_word(tensors: List[Tensor], keys: List[str], args: List[str]):
+    redis.execute("SET", keys[0])
 """
 ENTRY_POINTS = [
     "bar",
@@ -65,6 +68,7 @@ ENTRY_POINTS = [
     "restores",
     "nothing",
     "words_of_a_list",
+    "one_word",
 ]
 
 
@@ -260,3 +264,8 @@ def test_a_script_that_gives_nothing_is_answered_and_may_give_redis_a_list_of_wo
         run("AI.SCRIPTEXECUTE", "ai:s", "set_and_get", "KEYS", 1, "ai:set", "ARGS", 1, 4, "OUTPUTS", 1, "ai:number")
         == b"OK"
     )
+
+
+def test_a_command_with_too_few_words_is_an_invalid_argument(run: Run) -> None:
+    with pytest.raises(ResponseError, match="Redis command returned an error: Invalid argument: ERR wrong number"):
+        run("AI.SCRIPTEXECUTE ai:s one_word KEYS 1 ai:w")

@@ -8,6 +8,7 @@ from redis import Redis, ResponseError
 
 from tests.compat.scripts import registrations, send
 from tests.nodes import running_node, wait_until
+from tests.onnx_models import adder
 
 
 def test_functions_see_the_variables_that_environment_names(tmp_path: Path) -> None:
@@ -59,6 +60,18 @@ GB('PythonReader').flatmap(lambda n: [n, n]).foreach(more).map(lambda r: (r, cou
 """
     expected = [str((letter, 2 * number + half)) for number, letter in enumerate("abc") for half in (1, 2)]
     assert send(client, "RG.PYEXECUTE", code) == [expected, []]
+
+
+def test_info_shows_the_backends_that_were_needed(tmp_path: Path) -> None:
+    with running_node(tmp_path, module_arguments=("NAME", "ai")) as node, node.client() as client:
+        wait_until(lambda: send(client, "RG.PYSTATS"), "the worker is ready")
+        assert not [name for name in client.info("modules") if "onnxruntime" in name]
+        send(client, "AI.MODELSTORE", "adder", "ONNX", "CPU", "BLOB", adder())
+        info = client.info("modules")
+        assert {"ai_onnxruntime_version", "ai_onnxruntime_memory"} <= info.keys()
+        assert "ai_Torch_version" not in info
+        with pytest.raises(ResponseError, match="in a deprecated AI"):
+            send(client, "AI.DAGRUN", "|>", "AI.MODELEXECUTE", "adder", "INPUTS", 2, "a", "b", "OUTPUTS", 1, "c")
 
 
 def test_a_time_event_runs_until_its_key_is_deleted_also_after_a_restart(tmp_path: Path) -> None:

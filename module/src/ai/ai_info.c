@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ai/ai_state.h"
+#include "ai/backends.h"
 #include "ai/model.h"
 #include "core/state.h"
 
@@ -18,11 +19,11 @@ static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis
 
 static void text(RedisInfoCtx *ctx, const char *name, const char *value) { redis.InfoAddFieldCString(ctx, name, value); }
 
-/* `name=version` of READY's words: a field where the package is installed. */
-static void version(RedisInfoCtx *ctx, const char *field, const char *package) {
+/* `name=version` of READY's words: a field where the backend was loaded. */
+static void version(RedisInfoCtx *ctx, const char *field, const char *backend, const char *package) {
     char value[64];
     const char *at = strstr(shardqa.link.versions, package);
-    if (at == NULL) return;
+    if (at == NULL || !backend_is_loaded(backend)) return;
     at += strlen(package);
     snprintf(value, sizeof value, "%.*s", (int)strcspn(at, " "), at);
     text(ctx, field, value);
@@ -40,15 +41,16 @@ static long long resident_bytes(pid_t pid) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Packages of the worker, and what its models take. */
+/* Packages of the worker that models were loaded with, and what these take. */
 static void backends_section(RedisInfoCtx *ctx) {
     long long onnx = 0;
     for (struct model *m = ai.models; m; m = m->next) onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
     redis.InfoAddSection(ctx, "backends_info");
-    version(ctx, "TensorFlow_version", "tensorflow=");
-    version(ctx, "TensorFlowLite_version", "ai-edge-litert=");
-    version(ctx, "Torch_version", "torch=");
-    version(ctx, "onnxruntime_version", "onnxruntime=");
+    version(ctx, "TensorFlow_version", "TF", "tensorflow=");
+    version(ctx, "TensorFlowLite_version", "TFLITE", "ai-edge-litert=");
+    version(ctx, "Torch_version", "TORCH", "torch=");
+    version(ctx, "onnxruntime_version", "ONNX", "onnxruntime=");
+    if (!backend_is_loaded("ONNX")) return;
     number(ctx, "onnxruntime_memory", onnx ? resident_bytes(shardqa.link.pid) : 0);
     number(ctx, "onnxruntime_memory_access_num", 0); /* RedisAI's own allocator's, which is not used here */
     number(ctx, "onnxruntime_maximum_run_sessions_number", onnx);

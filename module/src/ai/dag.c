@@ -198,6 +198,8 @@ static void keep_model(struct dag *dag, struct model *model) {
 static const char *kind_refusal(const struct builder *b, const struct run_plan *plan) {
     if (!plan->counted && !b->header.deprecated)
         return plan->script ? "ERR Deprecated AI.SCRIPTRUN cannot be used in AI.DAGEXECUTE command" : "ERR Deprecated AI.MODELRUN cannot be used in AI.DAGEXECUTE command";
+    if (plan->counted && b->header.deprecated)
+        return plan->script ? "ERR AI.SCRIPTEXECUTE cannot be used in a deprecated AI.DAGRUN command" : "ERR AI.MODELEXECUTE cannot be used in a deprecated AI.DAGRUN command";
     return plan->script && b->header.read_only ? "ERR AI.SCRIPTEXECUTE command cannot be specified in a read-only DAG" : NULL;
 }
 
@@ -347,7 +349,7 @@ static void send(struct builder *b, struct pending *pending) {
 
 /* AI.DAGEXECUTE <LOAD count key ... | PERSIST count key ... | ROUTING key> ... [TIMEOUT ms] |>
  *     operation [|> operation ...]
- * AI.DAGEXECUTE_RO: without PERSIST. AI.DAGRUN, AI.DAGRUN_RO: operations without counts as well */
+ * AI.DAGEXECUTE_RO: without PERSIST. AI.DAGRUN, AI.DAGRUN_RO: operations without counts alone */
 int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);

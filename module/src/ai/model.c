@@ -1,5 +1,6 @@
 /* The life of models: in memory, and what the worker has of them. model_type.c writes them to
  * RDB and AOF, model_commands.c has the commands. */
+#include "ai/backends.h"
 #include "ai/model_internal.h"
 
 #include <limits.h>
@@ -252,6 +253,7 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
 static bool loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     if (take_names(model, resp, length, keep, error, error_size)) {
         model->state = MODEL_LOADED;
+        backend_loaded(model->backend);
         model->load_kills = 0;
         return true;
     }

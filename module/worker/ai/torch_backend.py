@@ -22,6 +22,7 @@ from shardqa.module.worker.ai.messages import ModelError
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.tensors import Array, BadTensor
 
+ARITY = "ERR wrong number of arguments"  # begins what Redis says then
 LONGEST = 900  # characters of an error: TorchScript adds a traceback
 ENTRY_POINT = ["List[Tensor]", "List[str]", "List[str]"]  # types of the arguments of every entry point
 
@@ -152,7 +153,8 @@ def _execute(words: list[list[str]]) -> Any:
     try:
         return _to_script(reach.execute(context, [word for some in words for word in some]))
     except ResponseError as error:
-        raise RuntimeError(f"Redis command returned an error: {error}") from None
+        why = "Invalid argument: " if str(error).startswith(ARITY) else ""  # as RedisAI says it
+        raise RuntimeError(f"Redis command returned an error: {why}{error}") from None
 
 
 def _words(value: Any) -> list[str]:
