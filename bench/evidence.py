@@ -57,14 +57,16 @@ class Reading:
     def _shown(
         self, parts: list[evidence.Sentence], own: evidence.Sentence, null: float, relevance: float
     ) -> list[tuple[int, int]]:
-        """Characters of the span's own sentences and of those likely enough to be evidence."""
+        """Characters of the span's own sentences and of those worth showing."""
         best = max(one.logit for one in parts)
+        chances = [
+            self._scoring.evidence_chance(one.logit - null, one.logit - best, one.evidence, relevance) for one in parts
+        ]
+        worth = evidence.worth_showing(np.array(chances), np.array([one.end - one.start for one in parts]))
         return [
             (one.start, one.end)
-            for one in parts
-            if own.start <= one.start < own.end
-            or self._scoring.evidence_chance(one.logit - null, one.logit - best, one.evidence, relevance)
-            >= self._scoring.evidence.line
+            for one, shows in zip(parts, worth, strict=True)
+            if shows or own.start <= one.start < own.end
         ]
 
 

@@ -25,6 +25,11 @@ PER_PASSAGE = 8
 """Sentences of a passage that may become evidence: a passage of 128 word pieces seldom has more, a table's rows do."""
 
 
+LEAST = 0.15
+"""The chance below which no sentence is shown beside an answer's own. Lines fitted to marked texts came out at 0.25 to
+0.32, and cost 5 to 10 points of word F1 on texts of other kinds."""
+
+
 class Sentence(NamedTuple):
     """A sentence of a text: its characters, half open, and its logits."""
 
@@ -78,6 +83,20 @@ def _means(evidence: NDArray[np.float32] | None, firsts: NDArray[np.int64]) -> N
     if evidence is None:
         return np.zeros(len(firsts), np.float32)
     return np.asarray(np.add.reduceat(evidence, firsts) / np.diff(firsts, append=len(evidence)))
+
+
+def worth_showing(chances: NDArray[np.float64], words: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The sentences of a text to show for the highest word F1 that is to be expected, [sentences].
+
+    They are the likeliest that reach LEAST; expected words over expected words stand for the expected F1. So a text
+    where little is sure shows its best all the same, and one where much is sure leaves out the doubtful (Jansche 2007,
+    "A maximum expected utility framework for binary sequence labeling").
+    """
+    order = np.argsort(-chances, kind="stable")
+    expected = np.cumsum((chances * words)[order])
+    f1 = 2 * expected / np.maximum(1e-9, np.cumsum(words[order]) + expected[-1:])
+    rank = np.argsort(order, kind="stable")
+    return (rank <= (f1.argmax() if len(f1) else 0)) & (chances >= LEAST)
 
 
 def own(

@@ -85,8 +85,6 @@ class EvidenceWeights:
     """Per logit of the mean evidence of its tokens."""
     relevance: float = 0.0
     """Per logit that its passage answers the question at all."""
-    line: float = 0.32
-    """The chance from which a sentence is shown beside the answer's own."""
 
 
 @dataclass(frozen=True, slots=True)

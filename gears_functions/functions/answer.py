@@ -109,13 +109,8 @@ class PassageReading:
             "null_logit": round(self.null_logit, LOGIT_DIGITS),
             "relevance": round(self.relevance, LOGIT_DIGITS),
             "sentences": [
-                (
-                    first + one.start,
-                    first + one.end,
-                    round(one.logit, LOGIT_DIGITS),
-                    round(one.evidence, LOGIT_DIGITS),
-                )
-                for one in self.sentences
+                (first + start, first + end, *(round(logit, LOGIT_DIGITS) for logit in logits))
+                for start, end, *logits in self.sentences
             ],
             **({"places": marks} if marks else {}),
         }

@@ -41,14 +41,8 @@ class ShardSpan:
     @property
     def spanned(self) -> Spanned:
         fields, passage = self.fields, self.passage
-        return Spanned(
-            fields["text"],
-            fields["span_logit"],
-            fields["null_logit"],
-            passage["rank_score"],
-            fields.get("evidence", 0.0),  # of a reply that an earlier version kept, here and below
-            passage.get("relevance", 0.0),
-        )
+        own = fields["text"], fields["span_logit"], fields["null_logit"], passage["rank_score"]
+        return Spanned(*own, fields.get("evidence", 0.0), passage.get("relevance", 0.0))  # an earlier version has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from shardqa import keys, places
 from shardqa.engine.merging import ScoredSpan, scoring_of
-from shardqa.models import enumerations, metrics
+from shardqa.models import enumerations, evidence, metrics
 from shardqa.models.scoring import Scoring
 from shardqa.places import Place
 from shardqa.schema import Candidate, Part
@@ -29,7 +31,7 @@ class Excerpt:
     margin: float  # logits above "the passage does not say"
     score: float
     evidence: float = 0.0  # of a sentence: the mean of its tokens'
-    shows: bool = True  # of a sentence: its score reaches the reader's line for evidence
+    shows: bool = True  # of a sentence: it is worth showing beside others of its document
 
     @property
     def text(self) -> str:
@@ -72,15 +74,27 @@ def sentences_of(replies: Sequence[dict[str, Any]]) -> list[Excerpt]:
         for sentence in _scored(passage, keys.parse_passage(key).document, scoring_of(reply), best)
         if any(map(str.isalnum, sentence.text))
     ]
-    return sorted(sentences, key=lambda sentence: (-sentence.score, sentence.document, sentence.start, sentence.end))
+    sentences.sort(key=lambda sentence: (-sentence.score, sentence.document, sentence.start, sentence.end))
+    return _worth_showing(sentences)
+
+
+def _worth_showing(sentences: Sequence[Excerpt]) -> list[Excerpt]:
+    """Decides by document: sentences of others are never shown with its own."""
+    worth = set[int]()
+    for document in {sentence.document for sentence in sentences}:
+        own = list(distinct(sentence for sentence in sentences if sentence.document == document))
+        chances, words = np.array([one.score for one in own]), np.array([len(one.text.split()) for one in own])
+        shown = evidence.worth_showing(chances, words)
+        worth |= {id(sentence) for sentence, shows in zip(own, shown, strict=True) if shows}
+    return [replace(one, shows=id(one) in worth) for one in sentences]
 
 
 def _scored(passage: dict[str, Any], document: str, scoring: Scoring, best: float) -> Iterator[Excerpt]:
     """`best` is the highest margin of all sentences that were read."""
     for start, end, logit, *outputs in passage["sentences"]:
-        margin, evidence = logit - passage["null_logit"], sum(outputs)  # none of a reply that an earlier version kept
-        score = scoring.evidence_chance(margin, margin - best, evidence, passage.get("relevance", 0.0))
-        yield Excerpt(passage, document, start, end, margin, score, evidence, score >= scoring.evidence.line)
+        margin, mean = logit - passage["null_logit"], sum(outputs)  # none of a reply that an earlier version kept
+        score = scoring.evidence_chance(margin, margin - best, mean, passage.get("relevance", 0.0))
+        yield Excerpt(passage, document, start, end, margin, score, mean)
 
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:

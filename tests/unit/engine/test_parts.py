@@ -12,7 +12,7 @@ from tests.unit.engine.test_merging import candidates_of
 
 TEXT = "It rained. So the race was put off. Nobody minded. Tea was served. Cakes came too. All went home."
 SENTENCES = [f"{one}." for one in TEXT.rstrip(".").split(". ")]
-PLAIN = EvidenceWeights(bias=0.0, margin=1.0, near=0.0, line=0.5)
+PLAIN = EvidenceWeights(bias=0.0, margin=1.0, near=0.0)
 
 
 def passage(

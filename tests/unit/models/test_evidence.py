@@ -59,6 +59,16 @@ def test_the_evidence_of_a_sentence_is_the_mean_of_its_tokens() -> None:
     )
 
 
+def test_sentences_are_shown_up_to_the_highest_word_f1_that_is_to_be_expected() -> None:
+    def shows(*chances: float) -> list[bool]:
+        return [bool(one) for one in evidence.worth_showing(np.array(chances), np.full(len(chances), 10))]
+
+    assert shows(0.2, 0.9, 0.3) == [False, True, False]
+    assert shows(0.3, 0.25, 0.3) == [True, True, True]
+    assert shows(0.14, 0.04) == [False, False]
+    assert shows() == []
+
+
 def test_own_is_the_whole_sentence() -> None:
     start, end, *_ = evidence.own(*tokens(TEXT), reader.Span(12, 12, 0.0))
     assert TEXT[start:end] == "Nobody minded."

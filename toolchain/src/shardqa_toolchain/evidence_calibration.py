@@ -1,19 +1,20 @@
-"""Fit how likely a sentence is evidence, and from where on it is shown, to texts with marked sentences.
+"""Fit how likely a sentence is evidence to texts with marked sentences.
 
 The model is a logistic regression over the sentences of all files (`scoring.EvidenceWeights`), each sentence weighing
-its words and each file the same; a sentence is right where half of its words are marked. The line is the one with the
-highest word F1 in the mean of the files. Fewer signals do better on files that the fit has not seen: words shared with
-the question, length, position, number of sentences, neighbours, the passage's rank and its best span were tried.
+its words and each file the same; a sentence is right where half of its words are marked. Fewer signals do better on
+files that the fit has not seen: words shared with the question, length, position, number of sentences, neighbours, the
+passage's rank and its best span were tried. What is shown is `evidence.worth_showing`, which has nothing to fit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData
-from shardqa.models.calibrate import AS_GOOD, LINES, chances, logistic
+from shardqa.models.calibrate import chances, logistic
+from shardqa.models.evidence import worth_showing
 from shardqa.models.scoring import EvidenceWeights
 
 
@@ -37,18 +38,15 @@ class EvidenceOutcome:
 
     file: str
     rows: int
-    f1: float  # with weights and line that were fitted without this file
-    best: float  # with the same weights and the line that suits this file best
+    f1: float  # of what is worth showing by weights that were fitted without this file
 
 
 def fit(files: Marked) -> EvidenceWeights:
-    """Fit weights and line; raises BadData where no sentence is marked, or all are."""
+    """Fit weights; raises BadData where no sentence is marked, or all are."""
     signals, right, weights = _sentences(list(files.values()))
     if not 0 < right.sum() < len(right):
         raise BadData(f"{right.sum()} of {len(right)} sentences are marked; some of both kinds are needed")
-    fitted = EvidenceWeights(*logistic(signals, right, weights))
-    f1 = np.mean([_curve(fitted, rows) for rows in files.values()], axis=0)
-    return replace(fitted, line=round(float(np.median(LINES[f1 >= f1.max() - AS_GOOD])), 2))
+    return EvidenceWeights(*logistic(signals, right, weights))
 
 
 def left_out(files: Marked, tests: Marked) -> Iterator[EvidenceOutcome]:
@@ -62,8 +60,14 @@ def left_out(files: Marked, tests: Marked) -> Iterator[EvidenceOutcome]:
 
 
 def _outcome(name: str, weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> EvidenceOutcome:
-    curve = _curve(weights, rows)
-    return EvidenceOutcome(name, len(rows), 100 * float(curve[np.argmin(abs(LINES - weights.line))]), 100 * curve.max())
+    """Counts the words of all rows together."""
+    bias, *factors = astuple(weights)
+    shown = [worth_showing(chances(bias + _signals(row) @ np.array(factors)), row.words) for row in rows]
+    words, right = (
+        sum(int(getattr(row, name)[own].sum()) for row, own in zip(rows, shown, strict=True))
+        for name in ("words", "right")
+    )
+    return EvidenceOutcome(name, len(rows), 200 * right / max(1, words + sum(row.marked for row in rows)))
 
 
 def _sentences(
@@ -82,17 +86,4 @@ def _sentences(
 
 def _signals(row: MarkedRow) -> NDArray[np.float64]:
     """Margin, margin above the best, evidence and relevance, [sentences, 4]."""
-    return np.column_stack([row.margins, row.margins - row.margins.max(), row.outputs])
-
-
-def _curve(weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> NDArray[np.float64]:
-    """Word F1 of all rows together at each of LINES, 0 to 1."""
-    read = [row for row in rows if len(row.margins)]
-    if not read:
-        return np.zeros(len(LINES))
-    signals = np.concatenate([_signals(row) for row in read])
-    bias, *factors = astuple(weights)[:-1]
-    chance = chances(bias + signals @ np.array(factors))
-    words, right = (np.concatenate([getattr(row, name) for row in read]) for name in ("words", "right"))
-    shown = chance[None, :] >= LINES[:, None]
-    return np.asarray(2 * (shown @ right) / np.maximum(1, shown @ words + sum(row.marked for row in rows)))
+    return np.column_stack([row.margins, row.margins - row.margins.max(initial=-np.inf), row.outputs])

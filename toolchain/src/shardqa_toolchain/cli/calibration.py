@@ -127,7 +127,7 @@ def calibrate_evidence(
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit how likely a sentence is evidence, and from where on it is shown; write it into scoring.json.
+    """Fit how likely a sentence is evidence; write it into scoring.json.
 
     The report has the word F1 on each file by a fit without it.
 
@@ -150,8 +150,8 @@ def calibrate_evidence(
         return
     say(f"wrote {reader / SCORING_FILE}: {scoring.evidence}")
     print_table(
-        ("file", "rows", "word F1, left out", "with its best line"),
-        [(one.file, str(one.rows), f"{one.f1:.1f}", f"{one.best:.1f}") for one in outcomes],
+        ("file", "rows", "word F1, left out"),
+        [(one.file, str(one.rows), f"{one.f1:.1f}") for one in outcomes],
     )
 
 

@@ -42,8 +42,8 @@ def measure_evidence(
 ) -> None:
     """Word precision, recall and F1 of the sentences shown against marked ones, over all rows; no cluster is needed.
 
-    Each text is read as a document of its own; the sentences that reach the reader's line for evidence are shown, in
-    four parts at most. With --against, the difference of word F1 has its 95 % interval (paired bootstrap).
+    Each text is read as a document of its own; the sentences that are worth showing are shown, in four parts at most.
+    With --against, the difference of word F1 has its 95 % interval (paired bootstrap).
 
     Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v2-int8
     """
