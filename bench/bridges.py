@@ -18,7 +18,7 @@ from shardqa import keys
 from shardqa.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.models import shipped
-from shardqa.models.embedding import StoredVector, text_digest
+from shardqa.models.embedding import StoredVector
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
 
@@ -41,7 +41,7 @@ def main(
             key = keys.passage("bench", piece.document, piece.number)
             index.put(key, piece.title, piece.text)
             if vectors is not None:
-                stored = StoredVector(ENCODER, text_digest(piece.title, piece.text), vectors[n].tobytes())
+                stored = StoredVector.of(ENCODER, piece.title, piece.text, vectors[n])
                 assert index.put_vector(key, stored)
         asked: list[QuestionVector | None] = [None] * len(questions)
         if cache is not None:

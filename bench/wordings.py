@@ -22,6 +22,7 @@ from zlib import crc32
 import numpy as np
 import typer
 from common import ROOT
+from numpy.typing import NDArray
 from retrieval import ranked
 
 from shardqa import keys, places
@@ -88,6 +89,12 @@ class Encoder:
         self._known = dict(zip(digests, stored["vectors"], strict=True))
 
     def passage(self, title: str, text: str) -> StoredVector:
+        return StoredVector.of(ENCODER, title, text, self._vector(title, text))
+
+    def question(self, text: str) -> QuestionVector:
+        return QuestionVector(ENCODER, self._vector("", text).tobytes())
+
+    def _vector(self, title: str, text: str) -> NDArray[np.int8]:
         digest = embedding.text_digest(title, text)
         if digest not in self._known:
             pieces = self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids
@@ -96,10 +103,8 @@ class Encoder:
             self._known[digest] = self._session.run([embedding.OUTPUT], feeds)[0][0]
             if len(self._known) % 500 == 0:
                 self.save()
-        return StoredVector(ENCODER, digest, self._known[digest].tobytes())
-
-    def question(self, text: str) -> QuestionVector:
-        return QuestionVector(ENCODER, self.passage("", text).vector)
+        vector: NDArray[np.int8] = self._known[digest]
+        return vector
 
     def save(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,8 @@ from shardqa.models.embedding import StoredVector
 from shardqa.statistics import QuestionVector
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from shardqa.gears_functions.shard.model_sync import ModelSync
     from shardqa.models.reader import Row
     from shardqa.models.tokenizer import Tokenizer
@@ -44,7 +46,7 @@ class ShardEncoder:
         if encoder is None:
             raise NoEncoder("this shard has no encoder; 'shardqa dense push' stores it on every shard")
         known = self._recent.get((encoder, question))
-        vector = known or await self._run(embedding.row(self._tokenizer.question(question)))
+        vector = known or (await self._run(embedding.row(self._tokenizer.question(question)))).tobytes()
         if known is None and await self.id() != encoder:
             raise NoEncoder("the encoder was replaced meanwhile; ask again")
         self._recent[encoder, question] = vector
@@ -57,17 +59,17 @@ class ShardEncoder:
         """
         title_pieces = self._tokenizer.passage(title).ids
         row = embedding.passage_row(title_pieces, self._tokenizer.passage(text).ids)
-        return StoredVector(encoder, embedding.text_digest(title, text), await self._run(row))
+        return StoredVector.of(encoder, title, text, await self._run(row))
 
     async def obtain(self) -> None:
         """Has another shard send its copy. Raises ClusterUnavailable when none has it."""
         await self._copies.obtain(keys.ENCODER)
 
-    async def _run(self, row: Row) -> bytes:
+    async def _run(self, row: Row) -> NDArray[np.int8]:
         feeds = {
             "input_ids": row.input_ids[None],
             "attention_mask": row.attention_mask[None],
             "token_type_ids": row.token_type_ids[None],
         }
         output = (await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT]))[embedding.OUTPUT]
-        return output.astype(np.int8, copy=False).tobytes()
+        return output.ravel().astype(np.int8, copy=False)

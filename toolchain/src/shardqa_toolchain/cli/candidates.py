@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.progress import track
 
 from shardqa import keys
@@ -58,15 +59,15 @@ class Encoder:
 
     def passage(self, title: str, text: str) -> StoredVector:
         row = embedding.passage_row(self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids)
-        return StoredVector(ENCODER, embedding.text_digest(title, text), self._run(row))
+        return StoredVector.of(ENCODER, title, text, self._run(row))
 
     def question(self, question: str) -> QuestionVector:
-        return QuestionVector(ENCODER, self._run(embedding.row(self._tokenizer.question(question))))
+        return QuestionVector(ENCODER, self._run(embedding.row(self._tokenizer.question(question))).tobytes())
 
-    def _run(self, row: Row) -> bytes:
+    def _run(self, row: Row) -> NDArray[np.int8]:
         (batch,) = batches([row])
         (vectors,) = self._session.run([embedding.OUTPUT], batch.feeds())
-        return bytes(vectors[0].astype(np.int8).tobytes())
+        return np.asarray(vectors[0], dtype=np.int8)
 
 
 @dataclass(slots=True)
