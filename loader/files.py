@@ -153,7 +153,7 @@ def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
         walked.add((about.st_dev, about.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if not follow_links and os.path.islink(os.path.join(folder, name))]
-        if "_sources" in folders and "genindex.html" in names:
+        if "_sources" in folders and not {"genindex.html", "searchindex.js"}.isdisjoint(names):
             folders.remove("_sources")
             yield FoundFile(Path(folder, "_sources"), "", kind="folders of pages' sources")  # as Sphinx copies them
         for name in sorted([*names, *links]):

@@ -90,3 +90,12 @@ def test_the_same_page_under_two_names_is_found_once_and_counted(tmp_path: Path)
     assert isinstance(first, Document)
     assert isinstance(second, Document)
     assert (first.id, second.id, copy) == ("a.txt", "b.txt", Textless("c.txt", "copies of other files"))
+
+
+@pytest.mark.parametrize("mark", ["genindex.html", "searchindex.js"])
+def test_sources_of_pages_that_sphinx_copies_are_passed_by(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "_sources").mkdir()
+    (tmp_path / "_sources" / "dam.rst.txt").write_text("The dam")
+    (tmp_path / mark).touch()
+    found = [item for item in SourceFiles([tmp_path]) if isinstance(item, Document)]
+    assert [document.id for document in found] == []
