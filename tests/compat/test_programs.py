@@ -64,9 +64,8 @@ GB('PythonReader').flatmap(lambda n: [n, n]).foreach(more).map(lambda r: (r, cou
 
 def test_info_shows_the_backends_that_were_needed(tmp_path: Path) -> None:
     with running_node(tmp_path, module_arguments=("NAME", "ai")) as node, node.client() as client:
-        wait_until(lambda: send(client, "RG.PYSTATS"), "the worker is ready")
         assert not [name for name in client.info("modules") if "onnxruntime" in name]
-        send(client, "AI.MODELSTORE", "adder", "ONNX", "CPU", "BLOB", adder())
+        send(client, "AI.MODELSTORE", "adder", "ONNX", "CPU", "BLOB", adder())  # while the worker starts
         info = client.info("modules")
         assert {"ai_onnxruntime_version", "ai_onnxruntime_memory"} <= info.keys()
         assert "ai_Torch_version" not in info

@@ -19,14 +19,21 @@ static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis
 
 static void text(RedisInfoCtx *ctx, const char *name, const char *value) { redis.InfoAddFieldCString(ctx, name, value); }
 
-/* `name=version` of READY's words: a field where the backend was loaded. */
+/* Whether something is or was loaded with it; what is stored while the worker starts is loaded
+ * later. */
+static bool is_needed(const char *backend) {
+    const struct model *m = ai.models;
+    while (m && strcmp(m->backend, backend) != 0) m = m->next;
+    return m || backend_is_loaded(backend);
+}
+
+/* `name=version` of READY's words: a field where the backend is needed. */
 static void version(RedisInfoCtx *ctx, const char *field, const char *backend, const char *package) {
     char value[64];
     const char *at = strstr(shardqa.link.versions, package);
-    if (at == NULL || !backend_is_loaded(backend)) return;
-    at += strlen(package);
-    snprintf(value, sizeof value, "%.*s", (int)strcspn(at, " "), at);
-    text(ctx, field, value);
+    if (!is_needed(backend) || (at == NULL && shardqa.link.state == LINK_READY)) return;
+    if (at) snprintf(value, sizeof value, "%.*s", (int)strcspn(at + strlen(package), " "), at + strlen(package));
+    text(ctx, field, at ? value : "unknown"); /* the worker is still starting */
 }
 
 /* Resident memory of a process, 0 where it can't be read. */
@@ -50,7 +57,7 @@ static void backends_section(RedisInfoCtx *ctx) {
     version(ctx, "TensorFlowLite_version", "TFLITE", "ai-edge-litert=");
     version(ctx, "Torch_version", "TORCH", "torch=");
     version(ctx, "onnxruntime_version", "ONNX", "onnxruntime=");
-    if (!backend_is_loaded("ONNX")) return;
+    if (!is_needed("ONNX")) return;
     number(ctx, "onnxruntime_memory", onnx ? resident_bytes(shardqa.link.pid) : 0);
     number(ctx, "onnxruntime_memory_access_num", 0); /* RedisAI's own allocator's, which is not used here */
     number(ctx, "onnxruntime_maximum_run_sessions_number", onnx);
