@@ -126,7 +126,7 @@ def test_executions_tell_records_errors_and_time(worker: WorkerClient) -> None:
     assert list(listed)[:3] == ["executionId", "status", "registered"]
     assert (listed["records"], listed["errorCount"]) == (700, 1)
     plan = named(named(worker.request("RG.GETEXECUTION", id, "WITH", "STATISTICS")[0])["execution_plan"])
-    assert list(plan)[-3:] == ["records", "errorCount", "elapsedMS"]
+    assert list(plan)[-4:] == ["records", "errorCount", "elapsedMS", "aborted"]
     assert plan["records"] == 700
     told = worker.wait(lambda f: f.type is Type.STATS and (b"executions_failed", b"1") in pairs(f.items()))
     assert dict(pairs(told.items()))[b"executions_us_p50"] > b"0"
