@@ -31,6 +31,7 @@ import numpy as np
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.errors import BadData
 from shardqa.models import metrics
+from shardqa.models.evidence import Sentence
 from shardqa.models.scoring import FARTHEST, AnswerWeights, Ranks, Scoring, Signals, Spanned, SpanWeights, signals_of
 
 if TYPE_CHECKING:
@@ -166,10 +167,12 @@ def _ranks(record: dict[str, Any], candidates: Sequence[Spanned]) -> Ranks:
 def _of_sentences(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     question = _question({**record, "candidates": []}, domain)
     sentences = [
-        Spanned(text, logit, passage["null_logit"], passage["rank_score"], sum(evidence), passage.get("relevance", 0.0))
+        Spanned(
+            text, one.logit, passage["null_logit"], passage["rank_score"], one.evidence, passage.get("relevance", 0.0)
+        )
         for passage in record.get("passages", [])
-        for start, end, logit, *evidence in passage["sentences"]
-        if any(map(str.isalnum, text := passage["text"][start:end]))
+        for one in (Sentence(*raw) for raw in passage["sentences"])
+        if any(map(str.isalnum, text := passage["text"][one.start : one.end]))
     ]
     if not sentences:
         return question

@@ -10,6 +10,7 @@ import numpy as np
 from shardqa import keys, places
 from shardqa.engine.merging import ScoredSpan, scoring_of
 from shardqa.models import enumerations, evidence, metrics
+from shardqa.models.evidence import Sentence
 from shardqa.models.scoring import Scoring
 from shardqa.places import Place
 from shardqa.schema import Candidate, Part
@@ -31,7 +32,6 @@ class Excerpt:
     margin: float  # logits above "the passage does not say"
     score: float
     evidence: float = 0.0  # of a sentence: the mean of its tokens'
-    shows: bool = True  # of a sentence: it is worth showing beside others of its document
 
     @property
     def text(self) -> str:
@@ -65,7 +65,7 @@ class Excerpt:
 def sentences_of(replies: Sequence[dict[str, Any]]) -> list[Excerpt]:
     """All sentences of the replies that say something, likeliest first; passages overlap, so some come twice."""
     every = [passage for reply in replies for passage in reply["passages"].values()]
-    margins = (logit - passage["null_logit"] for passage in every for _, _, logit, *_ in passage["sentences"])
+    margins = (raw[2] - passage["null_logit"] for passage in every for raw in passage["sentences"])
     best = max(margins, default=0.0)
     sentences = [
         sentence
@@ -74,27 +74,23 @@ def sentences_of(replies: Sequence[dict[str, Any]]) -> list[Excerpt]:
         for sentence in _scored(passage, keys.parse_passage(key).document, scoring_of(reply), best)
         if any(map(str.isalnum, sentence.text))
     ]
-    sentences.sort(key=lambda sentence: (-sentence.score, sentence.document, sentence.start, sentence.end))
-    return _worth_showing(sentences)
+    return sorted(sentences, key=lambda sentence: (-sentence.score, sentence.document, sentence.start, sentence.end))
 
 
-def _worth_showing(sentences: Sequence[Excerpt]) -> list[Excerpt]:
-    """Decides by document: sentences of others are never shown with its own."""
-    worth = set[int]()
-    for document in {sentence.document for sentence in sentences}:
-        own = list(distinct(sentence for sentence in sentences if sentence.document == document))
-        chances, words = np.array([one.score for one in own]), np.array([len(one.text.split()) for one in own])
-        shown = evidence.worth_showing(chances, words)
-        worth |= {id(sentence) for sentence, shows in zip(own, shown, strict=True) if shows}
-    return [replace(one, shows=id(one) in worth) for one in sentences]
+def _worth_showing(sentences: Sequence[Excerpt], document: str) -> list[Excerpt]:
+    """The sentences of a document that are worth showing together, likeliest first."""
+    own = list(distinct(sentence for sentence in sentences if sentence.document == document))
+    chances, words = np.array([one.score for one in own]), np.array([len(one.text.split()) for one in own])
+    return [one for one, shows in zip(own, evidence.worth_showing(chances, words), strict=True) if shows]
 
 
 def _scored(passage: dict[str, Any], document: str, scoring: Scoring, best: float) -> Iterator[Excerpt]:
     """`best` is the highest margin of all sentences that were read."""
-    for start, end, logit, *outputs in passage["sentences"]:
-        margin, mean = logit - passage["null_logit"], sum(outputs)  # none of a reply that an earlier version kept
-        score = scoring.evidence_chance(margin, margin - best, mean, passage.get("relevance", 0.0))
-        yield Excerpt(passage, document, start, end, margin, score, mean)
+    for raw in passage["sentences"]:
+        one = Sentence(*raw)  # without evidence in a reply that an earlier version kept
+        margin = one.logit - passage["null_logit"]
+        score = scoring.evidence_chance(margin, margin - best, one.evidence, passage.get("relevance", 0.0))
+        yield Excerpt(passage, document, one.start, one.end, margin, score, one.evidence)
 
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:
@@ -104,11 +100,10 @@ def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:
 
 def answering(sentences: Sequence[Excerpt]) -> list[Excerpt]:
     """The best sentence and those below the same headings that are likely enough, in their order."""
-    best, *others = sentences
+    best = sentences[0]
     headings = (best.place or {}).get("headings") or []
-    near = [one for one in others if one.shows and one.document == best.document and one.is_below(headings)]
-    own = [best, *near]
-    return sorted(_within_parts(unrepeated(own)), key=lambda sentence: sentence.start)
+    near = [one for one in _worth_showing(sentences, best.document) if one.is_below(headings)]
+    return sorted(_within_parts(unrepeated([best, *near])), key=lambda sentence: sentence.start)
 
 
 def of_span(scored: ScoredSpan) -> Excerpt:
@@ -145,18 +140,14 @@ def supporting(sentences: Sequence[Excerpt], candidate: Candidate) -> list[Part]
         and within.start <= sentence.start < within.end
     ]
     headings = candidate.place.headings if candidate.place is not None else []
-    others = [
-        sentence
-        for sentence in sentences
-        if sentence.shows and sentence.document == candidate.document and sentence.is_below(headings)
-    ]
+    others = [one for one in _worth_showing(sentences, candidate.document) if one.is_below(headings)]
     return joined(_within_parts([*own, *others]))
 
 
 def likely(sentences: Sequence[Excerpt]) -> list[Excerpt]:
-    """The sentences of one document, likeliest first, that are likely enough, in its order."""
-    chosen = _within_parts([sentence for sentence in sentences if sentence.shows])
-    return sorted(chosen, key=lambda sentence: sentence.start)
+    """The sentences of one document, likeliest first, that are worth showing, in its order."""
+    worth = _worth_showing(sentences, sentences[0].document) if sentences else []
+    return sorted(_within_parts(worth), key=lambda sentence: sentence.start)
 
 
 def _within_parts(sentences: Iterable[Excerpt]) -> list[Excerpt]:

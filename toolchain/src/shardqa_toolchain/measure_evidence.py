@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from shardqa.errors import BadData, BadModel, QuestionTooLong
 from shardqa.models.calibrate import auroc
-from shardqa.models.reader import Row, batches
+from shardqa.models.evidence import sentence_means
+from shardqa.models.reader import EVIDENCE, RELEVANCE, Row, batches
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain import evidence_lines
-from shardqa_toolchain.conversion.checkpoint import EVIDENCE, EVIDENCE_HEADS, RELEVANCE
+from shardqa_toolchain.conversion.checkpoint import EVIDENCE_HEADS
 from shardqa_toolchain.conversion.networks import Network, open_network
 from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores, Extent, counted, summed
 from shardqa_toolchain.training.examples import TextUnits
@@ -95,6 +96,6 @@ def _shown(text: str, tokens: PassageTokens, evidence: NDArray[np.float64]) -> l
     numbers = TextUnits.of(text, tokens.offsets).sentences
     firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
     lasts = np.append(firsts[1:], len(tokens)) - 1
-    means = np.add.reduceat(evidence, firsts) / (lasts - firsts + 1)
+    means = sentence_means(evidence, firsts)
     edges = zip(tokens.offsets[firsts, 0].tolist(), tokens.offsets[lasts, 1].tolist(), strict=True)
     return [edge for edge, mean in zip(edges, means.tolist(), strict=True) if mean > 0]

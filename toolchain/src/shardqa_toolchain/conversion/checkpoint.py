@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
 from shardqa.errors import BadModel
+from shardqa.models.reader import EVIDENCE, RELEVANCE
 from shardqa_toolchain.conversion.families import MPNET, RELATIVE, RELATIVE_TABLE, bert_name, bert_settings
 from shardqa_toolchain.conversion.graph import BertShape, Weights
 
@@ -21,7 +22,7 @@ WEIGHTS_FILE = "model.safetensors"
 SPAN_HEAD = "qa_outputs"  # the span head's tensors begin so
 
 # The tensors of a reader's two other heads begin so, and its outputs are named so; it has both or none.
-EVIDENCE, RELEVANCE = EVIDENCE_HEADS = ("evidence", "relevance")
+EVIDENCE_HEADS = (EVIDENCE, RELEVANCE)
 
 _FLOATS: dict[str, Any] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
 

@@ -15,6 +15,7 @@ import onnx
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
+from shardqa.models.reader import SPANS
 from shardqa_toolchain.conversion.attention import attention, padding
 from shardqa_toolchain.conversion.builder import CONTRIB, GraphBuilder, Output, model_of
 
@@ -93,10 +94,9 @@ class SpanHead:
         bias = graph.constant("span.bias", self.bias)
         logits = graph.node("Add", [graph.node("MatMul", [hidden, weight], "span"), bias], "logits")
         last = graph.constant("last", np.array([-1], dtype=np.int64))
-        names = ["start_logits", "end_logits"]
-        for part, name in zip(graph.split(logits, ["start", "end"]), names, strict=True):
+        for part, name in zip(graph.split(logits, ["start", "end"]), SPANS, strict=True):
             graph.node("Squeeze", [part, last], name)
-        return [Output(name, ("batch", "sequence")) for name in names]
+        return [Output(name, ("batch", "sequence")) for name in SPANS]
 
 
 def network(

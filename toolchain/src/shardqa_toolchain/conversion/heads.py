@@ -9,9 +9,9 @@ import onnx
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-from shardqa.models.reader import Batch
+from shardqa.models.reader import EVIDENCE, RELEVANCE, Batch
 from shardqa_toolchain.conversion.builder import GraphBuilder, Output
-from shardqa_toolchain.conversion.checkpoint import EVIDENCE, RELEVANCE, Checkpoint
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import Head, Layers, SpanHead, Weights, network
 from shardqa_toolchain.conversion.reference import Outputs, Reference
 from shardqa_toolchain.multitask.tasks import (

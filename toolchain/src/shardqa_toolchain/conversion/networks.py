@@ -13,17 +13,10 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-from shardqa.models.reader import MAX_ROW_TOKENS, Batch
+from shardqa.models.reader import EVIDENCE, MAX_ROW_TOKENS, RELEVANCE, SPANS, Batch
 from shardqa.models.session import LOAD_FAULTS, MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
-from shardqa_toolchain.conversion.checkpoint import (
-    CONFIG_FILE,
-    EVIDENCE,
-    RELEVANCE,
-    SPAN_HEAD,
-    WEIGHTS_FILE,
-    Checkpoint,
-)
+from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, SPAN_HEAD, WEIGHTS_FILE, Checkpoint
 from shardqa_toolchain.conversion.heads import MultitaskReference
 from shardqa_toolchain.conversion.reference import Outputs, Reference
 from shardqa_toolchain.multitask.tasks import SETTING
@@ -33,8 +26,6 @@ DecodeError: Any = import_module("google.protobuf.message").DecodeError
 
 
 TORCHSCRIPT_FILE = "model.pt"
-
-SPANS = ("start_logits", "end_logits")
 
 SAFE_VOCABULARY = 1_000  # where nothing says how many words there are, ids below this are in any BERT's table
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-from shardqa.models.reader import Batch, Row, batches, best_spans
+from shardqa.models.reader import SPANS, Batch, Row, batches, best_spans
 from shardqa.models.shipped import sha256
 from shardqa_toolchain import measure
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE_HEADS
-from shardqa_toolchain.conversion.networks import SPANS, OpenNetwork, is_quantized, open_network
+from shardqa_toolchain.conversion.networks import OpenNetwork, is_quantized, open_network
 from shardqa_toolchain.conversion.probes import Probe, probe
 from shardqa_toolchain.conversion.reference import Outputs
 

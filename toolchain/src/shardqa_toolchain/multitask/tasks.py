@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
+from shardqa.models.reader import SPANS
 
 # Where the answer stands; whether there is one; a label for the text; a label for each of its words.
 SPAN, ANSWERABLE, SEQUENCE, TOKENS = KINDS = ("span", "answerable", "sequence", "tokens")
@@ -30,8 +31,6 @@ OUTSIDE = "O"  # the label of a word of which nothing is said
 SETTING = "multitask"  # under this name ``config.json`` holds a TaskSet
 
 CONTROL_OUTPUT = "control_logits"
-
-SPAN_OUTPUTS = "start_logits", "end_logits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Task:
         """The network's outputs in the form with heads: [batch, tokens] for spans, [batch] for answerable, [batch,
         labels] for a sequence, [batch, tokens, labels] for words."""
         if self.kind == SPAN:
-            return SPAN_OUTPUTS
+            return SPANS
         return ("answerable",) if self.kind == ANSWERABLE else (f"{self.name}_logits",)
 
     @property

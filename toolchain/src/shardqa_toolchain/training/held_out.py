@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from shardqa.models.calibrate import auroc
+from shardqa.models.evidence import sentence_means
 from shardqa.models.reader import best_spans
 from shardqa_toolchain.training.batches import LearningRow, collate, plan
 from shardqa_toolchain.training.losses import reader_logits, reader_loss
@@ -89,9 +90,8 @@ def _span_f1(held_out: HeldOutRow, spans: NDArray[np.float32]) -> float:
 
 def _of_sentences(held_out: HeldOutRow, evidence: NDArray[np.float32]) -> list[tuple[float, float, float]]:
     """Logit, words and right words of each sentence."""
-    tokens = len(held_out.sentences)
     firsts = np.flatnonzero(np.diff(held_out.sentences, prepend=-1))
-    logits = np.add.reduceat(evidence[held_out.passage].astype(np.float64), firsts) / np.diff(firsts, append=tokens)
+    logits = sentence_means(evidence[held_out.passage].astype(np.float64), firsts)
     words = np.add.reduceat(held_out.words.astype(np.float64), firsts)
     right = np.add.reduceat(
         (held_out.words & (held_out.row.evidence[held_out.passage] == 1)).astype(np.float64), firsts
