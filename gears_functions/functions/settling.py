@@ -51,15 +51,7 @@ class Settling:
                 if event.get("event") not in REMOVALS:
                     await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
                 return
-            while True:
-                try:
-                    async with self._lock.hold(key):
-                        await self._agree(key, parsed)
-                    return
-                except ResponseError as error:
-                    if not is_between_shards(error) or not (await slots.look(self._runtime)).holds(key):
-                        raise
-                await asyncio.sleep(MOVING_SECONDS)  # the shard's tag is leaving, and the document stays
+            await self._agree_once_possible(key, parsed)
         except BadKey as error:
             self._runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:
@@ -67,6 +59,17 @@ class Settling:
                 raise
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
             self._runtime.log(f"{key!r} is left alone: {error}", "verbose")
+
+    async def _agree_once_possible(self, key: str, parsed: keys.DocKey) -> None:
+        """Waits while the shard's tag is leaving and the document stays. Raises redis.ResponseError."""
+        while True:
+            try:
+                async with self._lock.hold(key):
+                    return await self._agree(key, parsed)
+            except ResponseError as error:
+                if not is_between_shards(error) or not (await slots.look(self._runtime)).holds(key):
+                    raise
+            await asyncio.sleep(MOVING_SECONDS)
 
     async def settle_all(self) -> None:
         """Settles every document, one after another: events are lost while the worker is dead, and at a failover."""

@@ -82,12 +82,9 @@ def _serve(channel: socket.socket, environment: Mapping[str, str]) -> NoReturn:
     sandbox.become_user(environment.get(sandbox.USER, ""))
     os.nice(10)
     way = socket.socket(fileno=keep)
+    source, sources = environment.get(VARIABLE, INDEX), environment.get(SOURCES) == "yes"
     while message := way.recv(MOST):
-        order, source, sources = (
-            json.loads(message),
-            environment.get(VARIABLE, INDEX),
-            environment.get(SOURCES) == "yes",
-        )
+        order = json.loads(message)
         way.send(json.dumps({"folder": order["folder"], "error": _answer(order, source, sources)}).encode())
     os._exit(0)
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture, record_of
 from shardqa.module.worker.gears.pipeline.run import Run
@@ -38,6 +38,12 @@ class Work:
     stack: list[tuple[int, list[Any]]]  # (index of an operation, the records before it: the next one stands last)
     end: int  # the operation that is synchronous no more
     done: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, records: Sequence[Any], at: int, end: int) -> Self:
+        work = cls([], end)
+        work.put(at, records)
+        return work
 
     def put(self, at: int, records: Sequence[Any]) -> None:
         self.stack.append((at, [*reversed(records)]))
@@ -77,7 +83,7 @@ class Chain:
                 at, records = at + 1, out
             else:
                 end = next((i for i in range(at, len(operations)) if operations[i].step.is_async), len(operations))
-                at, records = end, await self._finish(self._work(records, at, end))
+                at, records = end, await self._finish(Work.of(records, at, end))
         return records
 
     async def end(self) -> list[Any]:
@@ -91,11 +97,11 @@ class Chain:
 
     def compute(self, records: list[Any], guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
         """Runs the operations in the calling thread, under `guard`; a coroutine is something to await like others."""
-        return self._advance(self._work(records, 0, len(self.operations)), guard)
+        return self._advance(Work.of(records, 0, len(self.operations)), guard)
 
     def compute_waiting(self, records: list[Any], at: int = 0) -> list[Any]:
         """From `at` on in the calling thread, which waits for what others await."""
-        work = self._work(records, at, len(self.operations))
+        work = Work.of(records, at, len(self.operations))
         while isinstance(outcome := self._advance(work), Suspended):
             out: list[Any] = []
             try:
@@ -111,11 +117,6 @@ class Chain:
         """In the loop: awaits what `compute` reached, and goes on from there."""
         await self._awaited(suspended)
         return await self._finish(suspended.work)
-
-    def _work(self, records: list[Any], at: int, end: int) -> Work:
-        work = Work([], end)
-        work.put(at, records)
-        return work
 
     async def _finish(self, work: Work) -> list[Any]:
         run = self._run
@@ -168,14 +169,7 @@ class Chain:
         return work.done
 
     def _needs_no_thread(self, work: Work) -> bool:
-        """Whether no user's code is run."""
-        return all(
-            operation.step.function is None or (light and operation.step.function is convert)
-            for at, records in work.stack
-            if records
-            for light in [len(records) <= LIGHT and all(map(is_light, records))]
-            for operation in self.operations[at : work.end]
-        )
+        return all(_need_no_thread(self.operations[at : work.end], records) for at, records in work.stack if records)
 
     async def _settle(self, operation: Operation, record: Any, start: Callable[[Any], Any], out: list[Any]) -> None:
         """Takes what `start(record)` gives, awaited where it must be."""
@@ -194,6 +188,12 @@ class Chain:
             run.failed(RuntimeError("what the function awaited was cancelled"))
         except BaseException as error:  # noqa: BLE001 - as in `_advance`
             run.failed(error)
+
+
+def _need_no_thread(operations: Sequence[Operation], records: list[Any]) -> bool:
+    """Whether no user's code is run."""
+    light = len(records) <= LIGHT and all(map(is_light, records))
+    return all(one.step.function is None or (light and one.step.function is convert) for one in operations)
 
 
 def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
