@@ -5,14 +5,19 @@ from collections.abc import Iterator
 from shardqa.errors import BadDocument
 from shardqa.loader import recognition
 from shardqa.loader.composer import Composer
+from shardqa.loader.formats.pdf import paragraphs, scanned
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
+
+PAGE = 842.0  # points of a page's longer side, A4: how large a picture was drawn it rarely says
 
 
 def read(source: SourceFile) -> Iterator[Item]:
+    pages = [
+        paragraphs.page_text(scanned.blocks(pixels, max(pixels.shape[:2]) / PAGE)[1])
+        for pixels in recognition.pictures(source.read_all(MAX_BINARY))
+    ]
     composer = Composer()
-    for number, lines in enumerate(recognition.of_file(source.read_all(MAX_BINARY)), 1):
-        composer.at(page=number)
-        composer.block("\n".join(line.text for line in lines))
+    paragraphs.compose(composer, pages, {})
     if not composer.text:
         raise BadDocument("no text is recognized in it")
     yield source.composed(composer)

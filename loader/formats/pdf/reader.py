@@ -3,7 +3,6 @@
 pdfium reads it, as Chromium does. Pages without text are told apart: scans.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,12 +10,10 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from shardqa.errors import BadDocument
-from shardqa.loader import recognition
 from shardqa.loader.composer import Composer, one_line
-from shardqa.loader.formats.pdf import legible, page, paragraphs, tables
+from shardqa.loader.formats.pdf import legible, page, paragraphs, scanned, tables
 from shardqa.loader.formats.pdf.paragraphs import PageText
 from shardqa.loader.formats.pdf.rules import has_picture, rules
-from shardqa.loader.recognition import RecognizedLine
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 DOTS = 200  # an inch of a page that is recognized
@@ -104,27 +101,9 @@ def _recognized(
     sheet = document[number - 1]
     try:
         scale = min(DOTS / 72, MAX_SIDE / max(sheet.get_size()))
-        lines = [_placed(line, scale) for line in recognition.of_picture(sheet.render(scale=scale).to_numpy())]
-        return lines, tables.found(lines, list)
+        return scanned.blocks(sheet.render(scale=scale).to_numpy(), scale)
     finally:
         sheet.close()
-
-
-def _placed(line: RecognizedLine, scale: float) -> page.TextLine:
-    """Gives each word a share of the line's box by its length."""
-    each = (line.right - line.left) / len(line.text) / scale
-    return page.TextLine(
-        [
-            page.Word(
-                word[0],
-                line.left / scale + word.start() * each,
-                line.left / scale + word.end() * each,
-                -line.bottom / scale,
-                -line.top / scale,
-            )
-            for word in re.finditer(r"\S+", line.text)
-        ]
-    )
 
 
 # ---- what could not be read

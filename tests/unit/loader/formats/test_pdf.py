@@ -239,6 +239,31 @@ def test_a_picture_is_read_where_asked_for() -> None:
     assert item.text == "The ferry carries 144 people."
 
 
+def test_a_scanned_tables_rows_stay_rows_though_the_page_leans() -> None:
+    rows = [("Line", "Adult", "Child"), ("Holm to Veyle", "7 crowns", "3 crowns"), ("Anster to Holm", "12", "6 crowns")]
+    picture = Image.new("L", (1240, 400), 255)
+    for down, row in enumerate(rows):
+        for across, cell in zip((100, 500, 800), row, strict=True):
+            ImageDraw.Draw(picture).text((across, 60 + 70 * down), cell, 0, ImageFont.load_default(36))
+    picture = picture.rotate(0.5, fillcolor=255)
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    (item,) = recognized(file.getvalue(), "a.png")
+    assert isinstance(item, Document)
+    assert item.text.splitlines() == [
+        "Line Holm to Veyle has Adult: 7 crowns; Child: 3 crowns.",
+        "Line Anster to Holm has Adult: 12; Child: 6 crowns.",
+    ]
+
+
+def test_a_page_upside_down_is_read() -> None:
+    file = io.BytesIO()
+    scan("The ferry carries 144 people.").rotate(180).save(file, "PNG")
+    (item,) = recognized(file.getvalue(), "a.png")
+    assert isinstance(item, Document)
+    assert item.text == "The ferry carries 144 people."
+
+
 def test_what_is_no_picture_is_named_as_such() -> None:
     (item,) = recognized(b"\x89PNG\r\n\x1a\n", "a.png")
     assert isinstance(item, Skipped)
