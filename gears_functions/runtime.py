@@ -80,6 +80,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def model_tag(self, key: str) -> str | None:
+        """The TAG of the model stored at `key`; None: there is none, or it is not loaded."""
+        ...
+
     def models_above(self, size: int) -> list[str]:
         """Keys of models that lie in files of more bytes."""
         ...

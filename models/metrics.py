@@ -10,11 +10,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+@lru_cache(1_024)  # a question's candidates are compared after each of its stages
 def normalize(answer: str) -> str:
     """Lower case, without punctuation, articles and extra blanks, in this order."""
     bare = answer.lower().translate(_PUNCTUATION)

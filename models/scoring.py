@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass
 from functools import cache
+from operator import attrgetter, mul
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,6 +141,7 @@ class Signals:
 
 SIGNALS = tuple(Signals.__dataclass_fields__)
 """Their names, which are those of the weights in AnswerWeights."""
+_signals = attrgetter(*SIGNALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ class Scoring:
 
 
 def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
-    return chance(weights.bias + sum(getattr(weights, name) * getattr(signals, name) for name in SIGNALS))
+    return chance(weights.bias + sum(map(mul, _signals(weights), _signals(signals))))
 
 
 def _weights(kind: type[Weights], record: Mapping[str, Any]) -> Weights:
@@ -257,8 +259,8 @@ def lag(rank_score: float, best_rank: float) -> float:
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
-def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str) -> list[Signals]:
-    """Returns the signals of each candidate; ``ranks`` are of all passages found, read or not."""
+def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: int | None = None) -> list[Signals]:
+    """Returns the signals of each candidate, or of the first n; ``ranks`` are of all passages found, read or not."""
     best_rank, second = (*sorted(ranks.scores, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
     length = math.log(1 + len(question.split()))
@@ -275,7 +277,7 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str) -> li
             evidence=one.evidence,
             relevance=one.relevance,
         )
-        for own, one in zip(words, candidates, strict=True)
+        for own, one in zip(words[:n], candidates[:n], strict=True)
     ]
 
 

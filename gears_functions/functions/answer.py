@@ -9,10 +9,10 @@ an answer never outlives the text it came from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import orjson
@@ -22,7 +22,6 @@ from shardqa import checks, keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.models import evidence, metrics, reader, sentences, span_edges
-from shardqa.models.scoring import shipped_scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +42,7 @@ STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB
 ATTEMPTS = 3  # rankings until all passages found are still there
 HEADING = 48  # word pieces of a heading before its passage: a row stays below the reader's 512
 NO_HEADING = np.zeros(0, dtype=np.int32)
+Stage: TypeAlias = tuple[str, str, str, int]  # corpus, model, question in keys, epoch: one is read in stages
 LOGIT_DIGITS = 3  # of sentences: a thousandth of a logit moves no chance by more than 0.0003
 
 
@@ -115,7 +115,9 @@ class PassageReading:
             **({"places": marks} if marks else {}),
         }
 
-    def with_rank_of(self, passage: Loaded) -> PassageReading:
+    def ranked(self, score: float) -> PassageReading:
+        """Returns the same, with the score that its passage's rank has now."""
+        passage = replace(self.passage, score=score)
         return replace(self, passage=passage, spans=[replace(span, passage=passage) for span in self.spans])
 
 
@@ -157,8 +159,8 @@ class Answer:
         self._copies = copies
         self._timings = timings
         self._override_reply = override_reply
-        # (corpus, model, question in keys) -> what was read of each passage, by its key: a question is read in stages.
-        self._stages: LRUCache[tuple[str, str, str], dict[str, PassageReading]] = LRUCache(STAGES_KEPT)
+        # Stage -> what was read of each passage, by its key.
+        self._stages: LRUCache[Stage, dict[str, PassageReading]] = LRUCache(STAGES_KEPT)
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
@@ -172,8 +174,9 @@ class Answer:
         self._check(parsed)
         reply = await self._answer(parsed)
         self._timings.add({f"answer_{phase}": us for phase, us in reply["us"].items()})
-        self._override_reply(orjson.dumps({**reply, "cached": False}))
-        self._store(key, parsed, reply)
+        packed = orjson.dumps({**reply, "cached": False})
+        self._override_reply(packed)
+        self._store(key, parsed, packed.removesuffix(b"false}") + b"true}", reply["epoch"])
 
     def request_of(self, event: dict[str, Any]) -> str:
         """Describes a request for the log."""
@@ -200,10 +203,7 @@ class Answer:
         phases = Phases()
         question, filter_ = self._question_of(parsed)
         question_ids = self._tokenizer.question(question)
-        ranking, passages = await self._passages(parsed, question, filter_, phases)
-        stage = (parsed.corpus, parsed.model, parsed.question)
-        known = self._known(stage, passages)
-        new = [passage for passage in passages if passage.key not in known]
+        ranking, known, new = await self._passages(parsed, question, filter_, phases)
         pieces = [self._pieces(passage) for passage in new]
         rows = [
             reader.join(question_ids, piece.ids, self._heading(passage))
@@ -212,8 +212,8 @@ class Answer:
         phases.done("tokenise")
         readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
         readings |= known
-        best = self._best([span for one in readings.values() for span in one.spans], passages, scoring)
-        self._stages[stage] = readings
+        best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
+        self._stages[_stage(parsed, ranking.epoch)] = readings
         phases.done("span")
         return {
             "tag": self._runtime.hashtag(),
@@ -221,7 +221,7 @@ class Answer:
             "model": parsed.model,
             "question": question,
             "spans": [span.record() for span in best],
-            "passages": {passage.key: readings[passage.key].record() for passage in passages},
+            "passages": {key: readings[key].record() for key, _ in ranking.passages[: parsed.k]},
             "scores": scoring.record(),
             "us": phases.total(),
             "batch": len(rows),
@@ -243,18 +243,21 @@ class Answer:
 
     async def _passages(
         self, parsed: keys.AnswerKey, question: str, filter_: str, phases: Phases
-    ) -> tuple[ShardRanking, list[Loaded]]:
-        """The best k, read from the keyspace. One that is gone leaves the index, and the next best comes in."""
+    ) -> tuple[ShardRanking, dict[str, PassageReading], list[Loaded]]:
+        """The best k: what an earlier stage read of them, and the others, read from the keyspace. One that is gone
+        leaves the index, and the next best comes in."""
         for _ in range(ATTEMPTS):
             ranking = await self._ranking(parsed, question, filter_)
             phases.done("rank")
             best = ranking.passages[: parsed.k]
-            loaded = await self._load(best)
+            known = self._known(_stage(parsed, ranking.epoch), best)
+            new = [(key, score) for key, score in best if key not in known]
+            loaded = await self._load(new)
             phases.done("load")
             if None not in loaded:
-                return ranking, [passage for passage in loaded if passage is not None]
+                return ranking, known, [passage for passage in loaded if passage is not None]
             # The index has them, the keyspace has not.
-            await self._sync.bring_in({name for (name, _), one in zip(best, loaded, strict=True) if one is None})
+            await self._sync.bring_in({name for (name, _), one in zip(new, loaded, strict=True) if one is None})
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
     async def _ranking(self, parsed: keys.AnswerKey, question: str, filter_: str) -> ShardRanking:
@@ -268,42 +271,32 @@ class Answer:
     async def _load(self, ranked: list[tuple[str, float]]) -> list[Loaded | None]:
         if not ranked:
             return []
-        commands = [
-            command
-            for key, _ in ranked
-            for command in (
-                ("HMGET", key, "text", "start", "title", "places", "path"),
-                ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
-                ("HMGET", keys.doc_of_passage(key), "metadata", "digest"),
-            )
-        ]
+        documents = {keys.doc_of_passage(key): 0 for key, _ in ranked}
+        commands: list[tuple[str, ...]] = [("HMGET", document, "metadata", "digest") for document in documents]
+        for key, _ in ranked:
+            commands.append(("HMGET", key, "text", "start", "title", "places", "path"))
+            commands.append(("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"))
         replies = await self._runtime.calls(commands)
+        of_documents = dict(zip(documents, replies, strict=False))
+        hashes, blobs = replies[len(documents) :: 2], replies[len(documents) + 1 :: 2]
         return [
-            loaded(key, score, hash, blob, document)
-            for (key, score), hash, blob, document in zip(
-                ranked, replies[::3], replies[1::3], replies[2::3], strict=True
-            )
+            loaded(key, score, hash, blob, of_documents[keys.doc_of_passage(key)])
+            for (key, score), hash, blob in zip(ranked, hashes, blobs, strict=True)
         ]
 
     # ---- reading
 
-    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, PassageReading]:
-        """Returns what an earlier stage of the question read, by passage.
+    def _known(self, stage: Stage, best: Sequence[tuple[str, float]]) -> dict[str, PassageReading]:
+        """Returns what an earlier stage of the question read of these passages.
 
         Empty where this is no later stage: who asks for as many passages once more wants them read anew.
         """
         before = self._stages.get(stage, {})
-        if len(passages) <= len(before):
-            return {}
-        return {
-            passage.key: before[passage.key].with_rank_of(passage)
-            for passage in passages
-            if passage.key in before and before[passage.key].passage.text == passage.text
-        }
+        return {key: before[key].ranked(score) for key, score in best if key in before and len(best) > len(before)}
 
-    def _best(self, spans: list[PassageSpan], passages: list[Loaded], scoring: Scoring) -> list[PassageSpan]:
+    def _best(self, spans: list[PassageSpan], ranking: ShardRanking, scoring: Scoring) -> list[PassageSpan]:
         """The best of all, best first."""
-        best_rank = max((passage.score for passage in passages), default=0.0)
+        best_rank = ranking.passages[0][1] if ranking.passages else 0.0
         spans.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
         return spans[:MAX_N_BEST]
 
@@ -312,10 +305,7 @@ class Answer:
     ) -> tuple[dict[str, PassageReading], Scoring]:
         """Returns what is read of each passage, by its key, and what scores it."""
         batches = reader.batches(rows)
-        scoring, *outputs = await asyncio.gather(
-            self._copies.scoring(model),  # meanwhile: it costs the answer no time
-            *(self._copies.run(model, batch.feeds(), reader.SPANS) for batch in batches),
-        )
+        outputs = await asyncio.gather(*(self._copies.run(model, one.feeds(), reader.SPANS) for one in batches))
         phases.done("read")
         readings = {
             passages[row].key: reading_of(
@@ -324,9 +314,7 @@ class Answer:
             for batch, of_batch in zip(batches, outputs, strict=True)
             for line, row in enumerate(batch.rows)
         }
-        if scoring is None:  # the copy came for this run
-            scoring = await self._copies.scoring(model) or shipped_scoring()
-        return readings, scoring
+        return readings, self._copies.scoring(model)
 
     def _pieces(self, passage: Loaded) -> PassageTokens:
         """Returns its word pieces with their places in its text. Raises BadModel."""
@@ -342,8 +330,8 @@ class Answer:
 
     # ---- storing
 
-    def _store(self, key: str, parsed: keys.AnswerKey, reply: dict[str, Any]) -> None:
-        task = asyncio.create_task(self._set(key, parsed, orjson.dumps({**reply, "cached": True}), reply["epoch"]))
+    def _store(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
+        task = asyncio.create_task(self._set(key, parsed, value, epoch))
         self._stores.add(task)
         task.add_done_callback(self._stores.discard)
 
@@ -354,6 +342,10 @@ class Answer:
         (reply,) = await self._runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
             self._runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
+
+
+def _stage(parsed: keys.AnswerKey, epoch: int) -> Stage:
+    return parsed.corpus, parsed.model, parsed.question, epoch
 
 
 def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loaded | None:

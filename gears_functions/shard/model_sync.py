@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from redis import ResponseError
@@ -44,6 +45,7 @@ ANSWER_SECONDS = 5.0  # after which a shard that sends a model says that it does
 NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
 STORED, NOT_HERE, ON_ITS_WAY = "1", "0", "2"  # replies of Push
 MIGRATES = 500 << 20  # bytes of a model that MIGRATE moves: Redis takes no word above 512 MiB
+LABELS = 8  # whose scoring is kept, parsed
 MAX_MISSED = 100  # names of models remembered as missing; a client may send any
 
 
@@ -93,10 +95,9 @@ class ModelSync:
                     raise
                 await asyncio.sleep(LOOK_SECONDS)  # its slot is leaving: the shard will have another tag
 
-    async def scoring(self, model: str) -> Scoring | None:
-        """Returns how this shard's copy is scored: the shipped way where its label is silent; None: there is none."""
-        label = await self.label(model)
-        return None if label is None else Scoring.of_label(label) or shipped_scoring()
+    def scoring(self, model: str) -> Scoring:
+        """Returns how the copy that was run is scored: the shipped way where its label is silent."""
+        return _scoring_of(self._runtime.model_tag(keys.model(model, self._runtime.hashtag())) or "")
 
     async def label(self, model: str) -> str | None:
         """Returns the TAG of this shard's copy; None: there is none."""
@@ -317,6 +318,11 @@ class ModelSync:
             await self._runtime.call("UNLINK", key)
             self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
         return len(spare) == len(strays)  # of the others this shard's own is still to come
+
+
+@lru_cache(LABELS)
+def _scoring_of(label: str) -> Scoring:
+    return Scoring.of_label(label) or shipped_scoring()
 
 
 def _is_ours(label: str) -> bool:

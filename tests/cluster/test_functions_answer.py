@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.models import metrics
-from tests.cluster.shards_client import Shards
+from shardqa.models.scoring import Scoring, shipped_scoring
+from tests.cluster.shards_client import Shards, story
 from tests.nodes import wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
@@ -93,6 +95,14 @@ def test_k_passages_are_read_and_no_more(shards: Shards) -> None:
         assert len({span["passage"] for span in reply["spans"]}) == 1
 
 
+def test_a_later_stage_reads_no_passage_again_unless_the_corpus_has_changed(shards: Shards) -> None:
+    parts = [f"{MILL} {story(2_000, n)}" for n in range(3)]
+    shards.ingest("mill", " ".join(parts))
+    batches = [get(shards, shards.answer_key("mill", QUESTION, k=k))["batch"] for k in (1, 2)]
+    shards.ingest("mill", " ".join(parts[::-1]))
+    assert [*batches, get(shards, shards.answer_key("mill", QUESTION, k=3))["batch"]] == [1, 1, 3]
+
+
 def test_a_corpus_without_documents_has_no_spans(shards: Shards) -> None:
     assert get(shards, shards.answer_key("nothing", QUESTION))["spans"] == []
 
@@ -161,6 +171,19 @@ def test_a_shard_without_the_model_takes_it_from_another_with_its_label_and_its_
 
     wait_until(is_copied, "the model is here again")
     assert shards.redis(key).execute_command("AI.MODELGET", key, "META") == before
+
+
+@pytest.mark.parametrize(("label", "line"), [(Scoring.on_label, 0.123), (lambda scoring, tag: tag, None)])
+def test_a_reader_is_scored_as_the_label_of_its_copy_says(shards: Shards, label: Any, line: float | None) -> None:
+    shards.ingest("mill", MILL)
+    tag, _ = shards.tag_of("mill")
+    redis, twin, shipped = shards.redis(keys.model("twin", tag)), keys.model("twin", tag), shipped_scoring()
+    blob = redis.execute_command("AI.MODELGET", keys.model("reader-v2-int8", tag), "BLOB")
+    scoring = replace(shipped, no_answer_below=line or 0.5)
+    redis.execute_command("AI.MODELSTORE", twin, "ONNX", "CPU", "TAG", label(scoring, "twin"), "BLOB", blob)
+    scores = get(shards, shards.answer_key("mill", QUESTION, model="twin"))["scores"]
+    redis.execute_command("AI.MODELDEL", twin)
+    assert scores["no_answer_below"] == (line or shipped.no_answer_below)
 
 
 def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:

@@ -70,6 +70,7 @@ class Models:
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
         self._keys: dict[bytes, bytes] = {}  # by it, too
+        self._tags: dict[bytes, str] = {}  # by it, too
         self._files: dict[bytes, Path] = {}  # by it, of those that lie in a file
         self._dropped: list[bytes] = []  # keys of models that were dropped since statistics were sent
         self._ids: dict[str, list[bytes]] = {}  # key -> ids of its loaded models, the one stored last at the end
@@ -81,7 +82,7 @@ class Models:
 
     def load(self, frame: Frame) -> None:
         """MODELLOAD: model id, backend, device, tag, three numbers, key, three lists of names, path, blob."""
-        id, kind, device, _tag, size, minimum, patience, key, inputs, outputs, padded, path, blob = frame.items()
+        id, kind, device, tag, size, minimum, patience, key, inputs, outputs, padded, path, blob = frame.items()
         names = (_names(padded), _names(inputs), _names(outputs))
         lies_in = Path(os.fsdecode(path)) if path else None
         file = File(kind.decode(), device.decode(), blob, lies_in, *names)
@@ -107,6 +108,7 @@ class Models:
             activity = ModelActivity(self._activity, b"model " + key, _number(id))
             self._models[id] = LoadedModel(load, batching, loaded, activity, id, self._runs, _names(padded))
             self._keys[id] = key
+            self._tags[id] = tag.decode("utf-8", "replace")
             if lies_in is not None:
                 self._files[id] = lies_in
             self._loading += 1
@@ -117,6 +119,7 @@ class Models:
         with self._lock:
             model = self._models.pop(id, None)
             self._files.pop(id, None)
+            self._tags.pop(id, None)
             if id in self._keys:
                 self._dropped.append(self._keys.pop(id))
             left = {key: [other for other in ids if other != id] for key, ids in self._ids.items()}
@@ -299,6 +302,11 @@ class Models:
         if len(ids) > 1:
             raise ResponseError(f"TRYAGAIN {key} is being replaced")
         return self._files.get(ids[0])
+
+    def tag_of(self, key: str) -> str | None:
+        """The TAG of the model stored at a key; None: there is none."""
+        with self._lock:
+            return self._tags.get(self._ids.get(key, [b""])[-1])
 
     def above(self, size: int) -> list[str]:
         """Keys of models that lie in files of more bytes."""

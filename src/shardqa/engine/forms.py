@@ -65,4 +65,4 @@ def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ran
         for one in sentences
     ]
     scoring = best.span.scoring
-    return scoring.sentences_chance(signals_of(spanned, ranks, question)[0]), scoring.sentences_below
+    return scoring.sentences_chance(signals_of(spanned, ranks, question, 1)[0]), scoring.sentences_below

@@ -76,9 +76,10 @@ class Readers:
         try:
             for stage in stages(min(ranked.question.k, max(len(ranked.passages), 1)), ranked.question.sure):
                 await reading.upto(stage)
+                reading.last = stage
                 if on_stage is not None:
                     on_stage(reading, min(stage, len(ranked.passages)))
-                if reading.is_sure(stage, ranked.question.sure) or reading.is_late:
+                if reading.is_late or reading.is_sure(stage, ranked.question.sure):
                     break
             return reading
         finally:
@@ -140,6 +141,7 @@ class StagedReading:
         self._unreachable: dict[Place, ClusterUnavailable] = {}
         self._scored: dict[int, list[ScoredSpan]] = {}  # by stage, of what is read so far
         self.is_late = False  # a stage took long, so all passages were asked for
+        self.last = 0  # the last stage that was waited for
         self.failed = list(ranked.failed)
 
     async def upto(self, stage: int) -> None:
@@ -191,7 +193,7 @@ class StagedReading:
                 task.exception()  # seen: of several faults one is raised
 
     def is_sure(self, stage: int, sure: float) -> bool:
-        best = self.scored(stage)[:1]
+        best = scored(self._replies(stage), self._ranked.question.text, self._ranks, 1)
         return bool(best) and best[0].score >= sure
 
     def candidates(self, stage: int) -> list[Candidate]:
@@ -199,6 +201,8 @@ class StagedReading:
 
     def last_stage(self, sure: float) -> int:
         """The passages that the answer is made of: those of the first stage that is sure, or all that were read."""
+        if not self.is_late:
+            return self.last
         every = len(self._order)
         return next((stage for stage in stages(every, sure) if self.is_sure(stage, sure)), every)
 

@@ -86,6 +86,11 @@ def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
     assert [one.gap for one in signals_of(found, Ranks([5.0], 9), "who?")] == [3, 2, -3, -8]
 
 
+def test_the_first_candidates_alone_have_the_signals_that_they_have_among_all() -> None:
+    found = [Spanned("Ada", 9, 0, 5), Spanned("Bob", 6, 0, 5), Spanned("Eve", 8, 0, 5)]
+    assert signals_of(found, Ranks([5.0], 9), "who?", 2) == signals_of(found, Ranks([5.0], 9), "who?")[:2]
+
+
 def test_the_fall_is_from_the_best_passage_to_the_second() -> None:
     (only,) = signals_of([Spanned("Ada", 1, 0, 20)], Ranks([15.0, 20.0, 3.0], 9), "who?")
     assert (only.fall, only.lag) == (0.25, 0.0)

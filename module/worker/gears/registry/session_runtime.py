@@ -75,6 +75,9 @@ class SessionRuntime:
     ) -> dict[str, NDArray[Any]]:
         return await self._models.run(key, inputs, outputs)
 
+    def model_tag(self, key: str) -> str | None:
+        return self._models.tag_of(key)
+
     def models_above(self, size: int) -> list[str]:
         return self._models.above(size)
 
