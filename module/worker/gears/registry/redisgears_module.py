@@ -7,6 +7,7 @@ may import them when it is imported, and pickles name them by reference.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -25,15 +26,16 @@ OUTSIDE = "redisgears reaches Redis only from inside a script or a function that
 def install(host: ScriptHost, commands: InnerCommands) -> None:
     """Once per worker process; `__main__` has the names of a script, too, as RedisGears' interpreter had."""
     module = ModuleType(NAME, "RedisGears' functions, for scripts and the packages that they require.")
-    for name, value in _names(host, commands).items():
+    sys.modules[NAME] = module
+    common = script_functions.common(host)
+    names = _names(host, commands, common)
+    for name, value in names.items():
         _place(value, name)
         setattr(module, name, value)
-    sys.modules[NAME] = module
-    main = sys.modules["__main__"]
-    for name, value in script_functions.common(host).items():
-        setattr(main, name, value)
-    main.GearsBuilder = main.GB = module.GearsBuilder  # type: ignore[attr-defined]
-    main.execute, main.atomic = module.executeCommand, module.atomicCtx  # type: ignore[attr-defined]
+    own = {"execute": "executeCommand", "atomic": "atomicCtx", "registerTE": "registerTimeEvent"}
+    same = {name: names[own.get(name, name)] for name in ("GearsBuilder", "GB", "gearsCtx", *own)}
+    for name, value in {**script_functions.old_names(common), **common, **same}.items():
+        setattr(sys.modules["__main__"], name, value)
 
 
 def _place(value: Any, name: str) -> None:
@@ -42,7 +44,7 @@ def _place(value: Any, name: str) -> None:
         value.__module__, value.__name__, value.__qualname__ = NAME, name, name
 
 
-def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
+def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any]) -> dict[str, Any]:
     def execute_command(*command: Argument) -> Any:
         """One Redis command with the rights of the function that runs. Raises redis.ResponseError."""
         run = current()
@@ -50,17 +52,22 @@ def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
             raise RuntimeError(OUTSIDE)
         return text(commands.execute(run.rights, command))
 
-    def gears_builder(*arguments: Any, **named: Any) -> Any:
+    def of_script(name: str) -> Any:
         names = script_module.of_script()
         if names is None:
-            raise RuntimeError("a builder belongs to a script: make it at the script's top, or pass GB to the package")
-        return names["GearsBuilder"](*arguments, **named)
+            raise RuntimeError(f"{name} belongs to a script: call it at the script's top, or pass it to the package")
+        return names[name]
+
+    def gears_builder(*arguments: Any, **named: Any) -> Any:
+        return of_script("GearsBuilder")(*arguments, **named)
+
+    def gears_context(session: Any = None, *arguments: Any) -> Any:
+        if isinstance(session, str):
+            return of_script("GearsBuilder")(session, *arguments)
+        return script_functions.in_context(session)
 
     def register_time_event(seconds: float, callback: Any, key: str | None = None) -> None:
-        names = script_module.of_script()
-        if names is None:
-            raise RuntimeError("a time event belongs to a script: register it at the script's top")
-        names["registerTE"](seconds, callback, key)
+        of_script("registerTE")(seconds, callback, key)
 
     def atomic_ctx() -> script_functions.Atomic:
         return script_functions.Atomic(host.calls)
@@ -68,11 +75,11 @@ def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
     def my_hash_tag() -> str:
         return host.cluster.hashtag()
 
-    common = script_functions.common(host)
     return {
         "executeCommand": execute_command,
         "GearsBuilder": gears_builder,
         "GB": gears_builder,
+        "gearsCtx": gears_context,
         "atomicCtx": atomic_ctx,
         "registerTimeEvent": register_time_event,
         "getMyHashTag": my_hash_tag,

@@ -8,9 +8,11 @@ from tests.unit.worker_client import WorkerClient
 
 GLOBALS = (
     "redisgears rg asyncio Thread Future copy Log ConfigGet GearsFuture gearsConfigGet gearsCtx GB GearsBuilder "
-    "execute atomic hashtag log configGet"
+    "execute atomic hashtag log configGet registerTE"
 )
-OF_THE_MODULE = "executeCommand GB atomicCtx getMyHashTag log config_get GearsFuture getGearsSession setGearsSession"
+OF_THE_MODULE = (
+    "executeCommand GB gearsCtx atomicCtx getMyHashTag log config_get GearsFuture getGearsSession setGearsSession"
+)
 
 
 def run(worker: WorkerClient, function: str, trigger: str = "names") -> object:
@@ -36,10 +38,8 @@ def test_a_command_of_the_module_acts_for_the_function_that_runs(worker: WorkerC
 
 
 def test_the_main_module_has_the_names_of_a_script(worker: WorkerClient) -> None:
-    assert (
-        worker.execute("import __main__\nfor n in 'GB execute log hashtag atomic'.split(): getattr(__main__, n)")
-        == b"OK"
-    )
+    code = f"import __main__\nfor n in {GLOBALS!r}.split(): getattr(__main__, n)\n__main__.gearsCtx('PythonReader')"
+    assert worker.execute(code) == b"OK"
 
 
 def test_gears_ctx_of_a_reader_is_its_builder(worker: WorkerClient) -> None:
