@@ -26,6 +26,7 @@ class KeyEvent:
     event: str  # Redis' name: 'hset', 'del', 'expired', …
     key: str  # bytes that are not UTF-8 are kept as surrogates ('surrogateescape')
     type: str  # type of the key after the event: 'hash', 'string', …, 'none' when it is gone
+    number: int = 0  # the module keeps it under this one until its function has ended; 0: it does not
 
 
 class Runtime(Protocol):

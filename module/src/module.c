@@ -18,6 +18,7 @@
 #include "gears/events.h"
 #include "gears/gears_state.h"
 #include "gears/hooks.h"
+#include "gears/kept_events.h"
 #include "gears/registry.h"
 #include "info.h"
 
@@ -59,6 +60,7 @@ static bool take_frame(const struct frame *frame) {
     case FRAME_REGISTER: return gears_frame_register(frame);
     case FRAME_UNREGISTER: return gears_frame_unregister(frame);
     case FRAME_WATCH: return events_frame_watch(frame);
+    case FRAME_DONE: return kept_events_frame_done(frame);
     default: return false;
     }
 }
@@ -71,7 +73,7 @@ static void send_rest(void) {
 
 /* What belonged to the worker that has ended. */
 static void forget_worker(void) {
-    events_forget_watches();
+    events_forget_worker();
     models_forget_worker();
 }
 
@@ -119,6 +121,7 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.flights = redis.CreateDict(NULL);
     gears.hook_table = redis.CreateDict(NULL);
     gears.sessions = redis.CreateDict(NULL);
+    gears.kept_events = redis.CreateDict(NULL);
     shardqa.worker_stats = redis.CreateDict(NULL);
     if (shardqa.cluster)
         memcpy(shardqa.node_id, redis.GetMyClusterID(), 40);

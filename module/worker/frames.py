@@ -50,6 +50,7 @@ class Type(IntEnum):
     PROGRESS = 74
     LOCK = 75
     UNLOCK = 76
+    DONE = 77
     RAN = 80
     DAG_DONE = 81
 

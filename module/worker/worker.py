@@ -37,6 +37,7 @@ from shardqa.module.worker.statistics import WorkerStatistics, allocated
 from shardqa.module.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
+LOST = "lost"  # type in an EVENT that two workers ended with
 STATISTICS_EVERY = 1.0  # seconds
 
 ASKING = (
@@ -215,7 +216,7 @@ class Worker:
         if target == WATCH:
             self._registry.watches.event(KeyEvent(event, key, type))
         else:
-            self._arrived.append((target, KeyEvent(event, key, type)))
+            self._arrived.append((target, KeyEvent(event, key, type, frame.id)))
 
     async def _start(self) -> None:
         await self._sessions.replayed()
@@ -283,7 +284,11 @@ class Worker:
 
     def _push_event(self, target: str, happened: KeyEvent) -> None:
         registration = self._registry.registrations.get(target)
-        if registration is not None:  # else unregistered meanwhile
+        if registration is None:  # unregistered meanwhile
+            self._events.settle(happened)
+        elif happened.type == LOST:
+            self._events.lost(registration, happened)
+        else:
             self._events.push(registration, happened)
 
     def _cancel(self, id: int) -> None:

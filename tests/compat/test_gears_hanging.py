@@ -144,6 +144,19 @@ def test_a_stored_script_that_harms_the_worker_when_it_is_run_again_is_put_away(
         assert info(client)["sessions_inactive"] == 0
 
 
+def test_events_that_wait_when_a_function_ends_the_worker_are_run_by_the_next_one(client: Redis) -> None:
+    before = info(client)["worker_restarts"]
+    body = "execute('RPUSH', 'begun', r['key'])\n    if r['key'] == 'wait:2': __import__('os')._exit(1)"
+    code = f"def f(r):\n    {body}\nGB().foreach(f).register('wait:*', mode='async_local')"
+    assert send(client, "RG.PYEXECUTE", code) == "OK"
+    client.mset({f"wait:{number}": 1 for number in range(6)})
+    wait_for_restarts(client, before, 2)
+    wait_until(lambda: "wait:5" in client.lrange("begun", 0, -1))
+    assert set(client.lrange("begun", 0, -1)) == {f"wait:{number}" for number in range(6)}
+    (entry,) = [one for one in registrations(client) if "wait:*" in one["args"]]
+    assert (entry["numFailures"], "'wait:2' was dropped" in entry["lastError"]) == (1, True)
+
+
 def test_unregistering_leaves_the_state_of_the_other_functions_alone(client: Redis) -> None:
     count = "n = []\nGB('CommandReader').map(lambda r: n.append(1) or len(n)).register(trigger='count')\n"
     send(client, "RG.PYEXECUTE", count + echo("other"))

@@ -162,6 +162,15 @@ def test_lost_events_are_made_good_by_a_resync(make: Make) -> None:
     until(lambda: [f[2] for f in server.seen("RESYNC")] == ["overflow"])
 
 
+def test_events_that_no_worker_has_done_go_to_the_next_one(server: Server) -> None:
+    server.register("s", EVENTS)
+    server.client().set("doc:1", "x")
+    os.kill(server.worker_pid(), signal.SIGKILL)
+    server.client().set("doc:2", "x")
+    both = [["s-1", "set", "doc:1", "string"], ["s-1", "set", "doc:2", "string"]]
+    until(lambda: server.info()["worker_restarts"] == 1 and events(server) == both)
+
+
 def test_events_caused_by_a_call_come_before_its_reply(server: Server) -> None:
     server.order("watch", "doc:")
     server.call(["HSET", "doc:1", "a", "b"], ["DEL", "doc:1"])

@@ -36,17 +36,17 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
 /* Is it a frame that workers send, and a well-formed list? */
 bool frame_from_worker_is_valid(const struct frame *frame) {
     struct frame_list list;
-    if ((frame->type < FRAME_READY || frame->type > FRAME_UNLOCK) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
+    if ((frame->type < FRAME_READY || frame->type > FRAME_DONE) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
     if (frame->type == FRAME_REPLY) return true; /* RESP, of which one bad value costs its own request alone */
     return frame_list_open(frame->payload, frame->length, &list);
 }
 
 /* Of a type that workers send, for INFO; `?` for any other. */
 const char *frame_name(enum frame_type type) {
-    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL", "REGISTER", "UNREGISTER", "WATCH", "LOG", "STATS", "RELEASE", "PROGRESS", "LOCK", "UNLOCK"};
+    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL", "REGISTER", "UNREGISTER", "WATCH", "LOG", "STATS", "RELEASE", "PROGRESS", "LOCK", "UNLOCK", "DONE"};
     if (type == FRAME_RAN) return "RAN";
     if (type == FRAME_DAG_DONE) return "DAG_DONE";
-    return type >= FRAME_READY && type <= FRAME_UNLOCK ? names[type - FRAME_READY] : "?";
+    return type >= FRAME_READY && type <= FRAME_DONE ? names[type - FRAME_READY] : "?";
 }
 
 /* The 16 bytes before each payload (docs/frames.md). */

@@ -47,6 +47,7 @@ enum frame_type {
     FRAME_PROGRESS = 74,
     FRAME_LOCK = 75,
     FRAME_UNLOCK = 76,
+    FRAME_DONE = 77,
     FRAME_RAN = 80,
     FRAME_DAG_DONE = 81
 };

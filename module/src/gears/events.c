@@ -13,6 +13,7 @@
 #include "gears/gears_state.h"
 #include "gears/hooked_command.h"
 #include "gears/hooks.h"
+#include "gears/kept_events.h"
 #include "gears/registry.h"
 
 /* ---- key events ---- */
@@ -71,16 +72,17 @@ static const char *happening_type(struct happening *h) {
     return h->type;
 }
 
-/* One EVENT frame. When the queue is full, events are lost and RESYNC follows instead. */
-static void send_event(struct happening *h, const char *target) {
+/* One EVENT frame for watches. When the queue is full, it is lost and RESYNC follows instead. */
+static void send_to_watches(struct happening *h) {
     struct frame_writer w;
+    if (!shardqa.link.started) return;
     if (gears.events_overflowed || !link_has_room()) {
         gears.events_overflowed = true;
         shardqa.counters.events_lost++;
         return;
     }
     frame_begin(&w, FRAME_EVENT, 0);
-    frame_text(&w, target);
+    frame_text(&w, "watch");
     frame_text(&w, h->event);
     frame_item(&w, h->text, h->length);
     frame_text(&w, happening_type(h));
@@ -106,7 +108,8 @@ static bool is_awaited(const struct registration *r) {
 /* Called for every registration: sends the event to those that want it. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
-    if (r->wants_events && !is_awaited(r) && is_for(r, h)) send_event(h, r->id);
+    if (r->wants_events && !is_awaited(r) && is_for(r, h) && !kept_events_add(r->id, h->event, h->text, h->length, happening_type(h)))
+        shardqa.counters.events_lost++;
     return false;
 }
 
@@ -124,7 +127,7 @@ static void offer_to_watches(struct happening *h) {
     if (h->class & NOTIFY_KEY_MISS) return;
     for (struct prefix *watch = gears.watches; watch; watch = watch->next)
         if (prefix_matches(watch, h->text, h->length)) {
-            send_event(h, "watch");
+            send_to_watches(h);
             return;
         }
 }
@@ -132,7 +135,7 @@ static void offer_to_watches(struct happening *h) {
 /* Every key event of the server comes here, so the cheap tests stand first. */
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
-    if (!shardqa.link.started || (gears.watches == NULL && gears.event_registrations == 0 && !gears.caused_events)) return REDIS_OK;
+    if (!shardqa.arguments.python || (gears.watches == NULL && gears.event_registrations == 0 && !gears.caused_events)) return REDIS_OK;
     if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
     h.text = redis.StringPtrLen(key, &h.length);
     offer_to_watches(&h);
@@ -162,8 +165,9 @@ bool events_frame_watch(const struct frame *frame) {
     return true;
 }
 
-/* Watches belong to one worker and end with it. */
-void events_forget_watches(void) {
+/* Watches belong to one worker and end with it; what it had not done the next one does. */
+void events_forget_worker(void) {
+    kept_events_worker_gone();
     while (gears.watches) {
         struct prefix *next = gears.watches->next;
         redis.Free(gears.watches);
@@ -186,12 +190,15 @@ static void resync(const char *reason) {
 /* The registrations came with the data set, so the worker gets them again. One that was not
  * started yet gets all when it is. */
 void events_keyspace_loaded(void) {
+    kept_events_clear();
     if (shardqa.link.started) gears_send_sessions();
     resync("loaded");
 }
 
 /* After an overflow: once half of the queue is free, events go on. */
 void events_tick(void) {
+    if (!shardqa.master) kept_events_clear();
+    kept_events_send();
     if (!gears.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
     gears.events_overflowed = false;
     resync("overflow");

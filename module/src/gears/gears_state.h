@@ -21,7 +21,10 @@ struct gears_state {
     RedisDict *hook_table;        /* name of a command -> struct hook, owned */
     struct caused_events *caused_events; /* NULL, or what notes the events of the hooked command under way */
     struct prefix *watches;       /* owned list; gone when the worker dies */
-    bool events_overflowed;       /* events were dropped, and no RESYNC has followed yet */
+    bool events_overflowed;       /* events of watches were dropped, and no RESYNC has followed yet */
+    RedisDict *kept_events;       /* number (pending_key) -> struct kept_event, owned */
+    uint64_t last_event;          /* number of the last one that was kept */
+    uint64_t sent_event;          /* number of the last one that this worker got */
     RedisType *type;              /* only for its aux data: registrations in the RDB */
 };
 

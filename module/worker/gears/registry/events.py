@@ -11,10 +11,12 @@ from collections import deque
 from contextlib import nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
 from shardqa.gears_functions.runtime import KeyEvent
+from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.pipeline.chain import Suspended
 from shardqa.module.worker.gears.pipeline.execution_list import Execution
 from shardqa.module.worker.gears.pipeline.readers import event_records
@@ -109,6 +111,7 @@ class Begun:
 
 class Events:
     def __init__(self, io: Io, registry: Registry, runs: RegistrationRuns, streams: Streams) -> None:
+        self._link = io.link
         self._calls = io.calls
         self._threads = io.threads
         self._registrations = registry.registrations
@@ -116,6 +119,7 @@ class Events:
         self._runs = runs
         self._streams = streams
         self._lines: dict[str, Line] = {}
+        self._settled: list[bytes] = []  # numbers that the module is not told of yet
         self._registrations.count_queue(self._waiting)
         self._registrations.listen(lambda _: None, self._forget)
 
@@ -125,8 +129,34 @@ class Events:
 
     def _forget(self, registration: Registration) -> None:
         line = self._lines.pop(registration.id, None)
-        for writer in line.writers.values() if line is not None else ():
+        if line is None:
+            return
+        for writer in line.writers.values():
             Line.release(writer)
+        for event in chain(line.waiting, line.ready, *line.busy.values()):
+            self.settle(event)
+
+    def settle(self, event: KeyEvent) -> None:
+        """The module may forget it; told at once of all that end together."""
+        if event.number and not self._settled:
+            self._threads.loop.call_soon(self._tell)
+        if event.number:
+            self._settled.append(event.number.to_bytes(8, "little"))
+
+    def _tell(self) -> None:
+        settled, self._settled = self._settled, []
+        self._link.send_list(Type.DONE, 0, settled)
+
+    def lost(self, registration: Registration, event: KeyEvent) -> None:
+        registration.statistics.trigger()
+        registration.statistics.drop(
+            f"ERR {event.event} of {event.key!r} was dropped: two workers ended during its function"
+        )
+        self.settle(event)
+
+    def _done(self, line: Line, event: KeyEvent) -> None:
+        line.done(event)
+        self.settle(event)
 
     async def run(self, registration: Registration, event: KeyEvent) -> None:
         """Returns when the function of the event has ended, or been dropped: for mode='sync', whose writers wait.
@@ -145,6 +175,7 @@ class Events:
         """False: it is dropped, or a stream's, which is read in its order."""
         if registration.reader == "StreamReader":
             self._streams.notify(registration, event.key)
+            self.settle(event)
             return False
         line = self._lines.get(registration.id)
         if line is None:
@@ -153,6 +184,7 @@ class Events:
         if len(line.waiting) >= MAX_QUEUED:
             registration.statistics.trigger()
             registration.statistics.drop(f"ERR an event of {event.key!r} was dropped: {MAX_QUEUED} wait already")
+            self.settle(event)
             return False
         line.waiting.append(event)
         self._wake(line)
@@ -185,7 +217,7 @@ class Events:
             else:
                 for event in events:
                     await self._run(line.registration, event)
-                    line.done(event)
+                    self._done(line, event)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
             line.registration.statistics.last_error = describe(error)
         finally:
@@ -235,7 +267,7 @@ class Events:
         if begun is not None:
             results = begun.outcome if isinstance(begun.outcome, list) else []
             self._executions.finished(begun.execution, results)
-        line.done(event)
+        self._done(line, event)
 
     async def _rest(self, line: Line, event: KeyEvent, begun: Begun, suspended: Suspended) -> None:
         run, results = begun.plain.run, None
@@ -247,7 +279,7 @@ class Events:
             line.registration.statistics.last_error = describe(error)
         finally:
             self._executions.finished(begun.execution, results or [])
-            line.done(event)
+            self._done(line, event)
             line.turns -= 1
             self._wake(line)
 

@@ -1,0 +1,130 @@
+/* Key events of registrations, kept until the worker has done them: what waits when it ends, or
+ * comes while there is none, goes to the next one in the old order.
+ *
+ * Numbers rise by one. An event whose function ran when two workers ended is sent once more as
+ * `lost`, so that the third counts it instead of dying as well. */
+#include "gears/kept_events.h"
+
+#include <string.h>
+
+#include "core/activity.h"
+#include "core/pending.h"
+#include "core/text.h"
+#include "core/worker_link.h"
+#include "gears/gears_state.h"
+
+enum { KEPT_MOST = 1 << 21, DEATHS_MOST = 2 };
+
+struct kept_event {
+    const char *event, *type, *key; /* in `text` */
+    size_t length;                  /* bytes of key */
+    int deaths;                     /* of workers that may have died of it */
+    long long blamed;               /* which restart came last of these */
+    char text[];                    /* target, event, type, key; a 0 behind each */
+};
+
+/* Appends what is kept with an event. The place behind it. */
+static char *append(char *at, const char *text, size_t length) {
+    memcpy(at, text, length);
+    at[length] = '\0';
+    return at + length + 1;
+}
+
+/* Kept, and sent if there is room. */
+bool kept_events_add(const char *target, const char *event, const char *key, size_t length, const char *type) {
+    unsigned char number[8];
+    size_t targets = strlen(target), events = strlen(event), types = strlen(type);
+    if (redis.DictSize(gears.kept_events) >= KEPT_MOST) return false;
+    struct kept_event *e = redis.Calloc(1, sizeof *e + targets + events + types + length + 4);
+    e->event = append(e->text, target, targets);
+    e->type = append((char *)e->event, event, events);
+    e->key = append((char *)e->type, type, types);
+    append((char *)e->key, key, length);
+    e->length = length;
+    pending_key(++gears.last_event, number);
+    redis.DictSetC(gears.kept_events, number, sizeof number, e);
+    kept_events_send();
+    return true;
+}
+
+/* EVENT of a number that is still kept. */
+static void send_event(uint64_t number) {
+    struct frame_writer w;
+    unsigned char key[8];
+    pending_key(number, key);
+    const struct kept_event *e = redis.DictGetC(gears.kept_events, key, sizeof key, NULL);
+    if (e == NULL) return;
+    frame_begin(&w, FRAME_EVENT, number);
+    frame_text(&w, e->text);
+    frame_text(&w, e->event);
+    frame_item(&w, e->key, e->length);
+    frame_text(&w, e->deaths < DEATHS_MOST ? e->type : "lost");
+    link_send_patient(&w);
+    shardqa.counters.events++;
+}
+
+/* In their order. */
+void kept_events_send(void) {
+    if (!shardqa.link.started || !link_usable()) return;
+    while (gears.sent_event < gears.last_event && link_has_room()) send_event(++gears.sent_event);
+}
+
+/* DONE: numbers of events whose functions have ended, whatever they came to. */
+bool kept_events_frame_done(const struct frame *frame) {
+    struct frame_list list;
+    uint64_t number;
+    if (!frame_list_open(frame->payload, frame->length, &list)) return false;
+    while (list.left > 0) {
+        unsigned char key[8];
+        struct kept_event *e = NULL;
+        if (!frame_list_u64(&list, &number)) return false;
+        pending_key(number, key);
+        if (redis.DictDelC(gears.kept_events, key, sizeof key, &e) == REDIS_OK) redis.Free(e);
+    }
+    return true;
+}
+
+/* Whether the thread was in the function of this event's registration; a slot says
+ * `registration <id> (…)`. */
+static bool ran(const struct activity_slot *slot, const struct kept_event *e) {
+    static const char before[] = "registration ";
+    size_t length = strlen(e->text);
+    return strncmp(slot->name, before, sizeof before - 1) == 0 && strncmp(slot->name + sizeof before - 1, e->text, length) == 0 &&
+           slot->name[sizeof before - 1 + length] == ' ';
+}
+
+/* The oldest event that such a thread may have been at. */
+static void blame(const struct activity_slot *slot) {
+    struct kept_event *e;
+    RedisDictIter *iterator = redis.DictIteratorStartC(gears.kept_events, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&e) != NULL) {
+        if (e->blamed == shardqa.link.restarts + 1 || !ran(slot, e)) continue;
+        e->blamed = shardqa.link.restarts + 1;
+        e->deaths++;
+        break;
+    }
+    redis.DictIteratorStop(iterator);
+}
+
+/* The next worker gets all from the oldest one on. */
+void kept_events_worker_gone(void) {
+    struct activity_slot slot;
+    unsigned char *oldest;
+    size_t length;
+    for (int i = 0; i < ACTIVITY_SLOTS; i++)
+        if (activity_slot(i, &slot)) blame(&slot);
+    RedisDictIter *iterator = redis.DictIteratorStartC(gears.kept_events, "^", NULL, 0);
+    gears.sent_event = gears.last_event;
+    if ((oldest = redis.DictNextC(iterator, &length, NULL)) != NULL) {
+        gears.sent_event = 0;
+        for (size_t i = 0; i < length; i++) gears.sent_event = gears.sent_event << 8 | oldest[i];
+        gears.sent_event--;
+    }
+    redis.DictIteratorStop(iterator);
+}
+
+/* Another data set, or this node is no master any more. */
+void kept_events_clear(void) {
+    if (redis.DictSize(gears.kept_events) > 0) dict_clear(&gears.kept_events, redis.Free);
+    gears.sent_event = gears.last_event;
+}
