@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from redis import Redis, ResponseError
@@ -101,3 +102,12 @@ def triggers(client: Redis, trigger: str) -> bool:
         return bool(send(client, "RG.TRIGGER", trigger) == ["yes"])
     except TryAgainError:
         return False
+
+
+def test_a_registration_can_be_removed_while_its_session_is_run_again(tmp_path: Path) -> None:
+    with running_node(tmp_path, extra=EXTRA) as node, node.client(decode_responses=True) as client:
+        assert send(client, "RG.PYEXECUTE", f"import time\ntime.sleep(0.5)\n{echo('slow')}") == "OK"
+        (id,) = registered_ids(client)
+        send(client, "DEBUG", "RELOAD")
+        assert send(client, "RG.UNREGISTER", id) == "OK"
+        assert registered_ids(client) == []

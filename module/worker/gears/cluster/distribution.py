@@ -128,7 +128,7 @@ class Distribution:
 
     async def unregister(self, id: str) -> bool:
         """Whether it was there. A shard that can't be reached keeps it, as its own list shows."""
-        registration = self._sessions.registration(id)
+        registration = await self._sessions.settled(lambda: self._sessions.registration(id))
         if registration is not None:
             await self._streams.forget(registration)
         if not self._sessions.unregister(id):
