@@ -118,6 +118,7 @@ def test_abort_stops_there(client: Redis) -> None:
     time.sleep(0.2)
     assert client.lrange("seen-f-abort", 0, -1) == ["good"]
     assert client.xlen("f-abort:1") == 3
+    assert registration(client, "f-abort")["status"] == "ABORTED"
 
 
 def test_retry_tries_again_until_it_works(client: Redis) -> None:

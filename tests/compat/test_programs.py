@@ -118,3 +118,13 @@ GB().map(wait).register('aborted:*', mode='async_local')
     client.set("aborted:1", 1)
     id = wait_until(lambda: [e[1] for e in send(client, "RG.DUMPEXECUTIONS") if e[3] == "running"])[0]
     assert send(client, "RG.ABORTEXECUTION", id) == "OK"
+
+
+def test_the_executions_of_a_registration_go_with_it(client: Redis) -> None:
+    assert send(client, "RG.PYEXECUTE", "GB().register('gone:*', mode='async_local')", "ID", "gone") == "OK"
+    before = {entry[1] for entry in send(client, "RG.DUMPEXECUTIONS")}
+    client.mset({"gone:1": 1, "gone:2": 2})
+    ids = wait_until(lambda: [e[1] for e in send(client, "RG.DUMPEXECUTIONS") if e[1] not in before and e[3] == "done"])
+    (registration,) = (entry["id"] for entry in registrations(client) if "gone:*" in entry["args"])
+    assert send(client, "RG.UNREGISTER", registration) == "OK"
+    assert not set(ids) & {entry[1] for entry in send(client, "RG.DUMPEXECUTIONS")}

@@ -61,12 +61,11 @@ class RegistrationCommands:
                     f"ERR Execution {id[:80]} does not exists on this shard; RG.DUMPREGISTRATIONS lists what does"
                 )
             if registration.reader != "StreamReader":
-                return resp.error(
-                    f"ERR Reader {registration.reader} does not support pause: registration {id[:80]} follows no stream"
-                )
+                what = f"{registration.reader} does not support {'pause' if paused else 'unpause'}"
+                return resp.error(f"ERR Reader {what}: registration {id[:80]} follows no stream")
             registrations.append(registration)
         for registration in registrations:
             if not paused:
                 self._streams.unpause(registration)
-            registration.paused = paused
+            registration.status = "PAUSED" if paused else "OK"
         return resp.OK

@@ -114,8 +114,7 @@ class Executions:
     ) -> Execution:
         """Lists an execution of this session; `id` is that of another shard's whose part it is."""
         id = self.new_id() if id is None else id
-        if self._settings.number("ProfileExecutions"):
-            run.profile = partial(self._profiles.measuring, session)
+        self.profile(session, run)
         execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
         if not registration:
             run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
@@ -123,6 +122,11 @@ class Executions:
             self._keep_within(self._of_registration.setdefault(registration, deque()), id)
         self._make_room()
         return execution
+
+    def profile(self, session: str, run: Run) -> None:
+        """Measures for its session what the run computes, where that is set."""
+        if self._settings.number("ProfileExecutions"):
+            run.profile = partial(self._profiles.measuring, session)
 
     def finished(self, execution: Execution, results: list[Any]) -> None:
         """The run of `execution` is over and has its errors."""
@@ -143,6 +147,15 @@ class Executions:
 
     def drop(self, execution: Execution) -> None:
         self._by_id.pop(execution.id, None)
+
+    def forget(self, registration: str) -> None:
+        """Drops its executions, as RedisGears does; one that runs goes when it has ended."""
+        self._of_registration.pop(registration, None)
+        for execution in self.all():
+            if execution.registration == registration:
+                execution.keeps_results = False
+                if execution.is_done():
+                    self.drop(execution)
 
     def _keep_within(self, ids: deque[str], id: str) -> None:
         ids.append(id)

@@ -61,6 +61,7 @@ class RegistrationRuns:
                 return None if errors else results
             results = []
             execution: Execution | None = None
+            self._executions.profile(registration.session, run)
             chain = Chain(run, plan.all_steps())
             if listed:
                 execution = self._executions.begin(
@@ -79,6 +80,7 @@ class RegistrationRuns:
         return is_plain(registration) and (registration.plan([]).local or not self._cluster.enabled)
 
     def plain_run(self, registration: Registration, run: Run, record: Any) -> PlainRun:
+        self._executions.profile(registration.session, run)
         return PlainRun(self._registrations, self._log, registration, run, record)
 
     async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
@@ -123,4 +125,5 @@ class RegistrationRuns:
 
     def _forget(self, registration: Registration) -> None:
         self._turns.pop(registration.id, None)
+        self._executions.forget(registration.id)
         self._running = +self._running  # without those at 0

@@ -119,7 +119,7 @@ class Registration:
     privileged: bool = False  # runs with the rights of who registered it also for a client that has less
     stream: StreamOptions = field(default_factory=StreamOptions)
     stream_group: str = ""  # its consumer group in each stream
-    paused: bool = False  # StreamReader
+    status: str = "OK"  # of a StreamReader, else PAUSED; or ABORTED, by its policy
     concurrency: int = 1  # pieces of its plain code that may run at once; a CommandReader's are not counted
     period: float = 0.0  # seconds between two runs of a TIMER
     idle: float = 0.0  # seconds that a run may take; 0: as all may
@@ -182,7 +182,7 @@ class Registration:
             data += ["lastEstimatedLagMS", round(s.last_lag), "avgEstimatedLagMS", f"{average:f}"]
         data += ["lastError", s.last_error, "args", self._arguments()]
         if self.reader == "StreamReader":
-            data += ["status", "PAUSED" if self.paused else "OK"]
+            data += ["status", self.status]
         fields = resp.pairs(
             id=self.id,
             reader=self.reader,

@@ -113,6 +113,7 @@ def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
     """Returns more names of RedisGears' interpreter: other spellings, and what it had imported."""
     module = sys.modules.get("redisgears")  # none where a script runs outside a worker
     spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
+    spellings["GearsConfigGet"] = names["gearsConfigGet"]
     return {**spellings, **IMPORTED, "redisgears": module, "rg": module}
 
 

@@ -118,7 +118,7 @@ class Streams:
             await self._destroy_group(follower)
 
     def unpause(self, registration: Registration) -> None:
-        registration.paused = False
+        registration.status = "OK"
         self.begin(registration)
 
     def _drop(self, follower: Follower) -> None:
@@ -148,7 +148,7 @@ class Streams:
     def _is_on(self, follower: Follower) -> bool:
         registration = follower.registration
         active = self._registrations.get(registration.id) is registration
-        return active and not registration.paused and self._cluster.role == "master"
+        return active and registration.status == "OK" and self._cluster.role == "master"
 
     async def _follow(self, follower: Follower) -> None:
         """Until there is nothing more to do; what waits for its batch or duration counts as something."""
@@ -248,7 +248,7 @@ class Streams:
         """Whether a batch that failed counts as done."""
         registration = follower.registration
         if run.errors and run.errors[0].startswith(PAUSE):
-            registration.paused = True
+            registration.status = "PAUSED"
             return False
         match registration.stream.policy:
             case "retry":
@@ -256,7 +256,7 @@ class Streams:
                 await asyncio.sleep(registration.stream.retry)
                 return False
             case "abort":
-                registration.paused = True
+                registration.status = "ABORTED"
                 return False
         return True
 
