@@ -145,6 +145,8 @@ assert [e for e in rg.gears.dumpexecutions() if str(e.executionId) == str(id)]
 rg.gears.getexecution(id)
 assert rg.gears.dropexecution(id)
 assert rg.gears.pystats().CurrAllocated > 0
+squares = redgrease.PythonReader().map(lambda n: n * n).run(lambda: range(3), on=rg, requirements=["redis==3.5.3"])
+assert sorted(squares) == [0, 1, 4]
 """
 
 

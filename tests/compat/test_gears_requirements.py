@@ -1,6 +1,7 @@
 """REQUIREMENTS of scripts, from a folder of wheels."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_wheel(folder, "sqa_second", "0.1", "second")
     make_wheel(folder, "sqa_third", "1.0", "third")
     make_wheel(folder, "redis", "3.5.3", "old")
+    make_wheel(folder, "cloudpickle", version("cloudpickle"), "own")
     return folder
 
 
@@ -107,6 +109,12 @@ def pickled(_):
 GB('ShardsIDReader').map(pickled).run()
 """
     assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["True"], []]
+
+
+def test_a_list_with_packages_of_its_own_has_its_own_cloudpickle_that_finds_them(client: Redis) -> None:
+    code = "import cloudpickle\nGB('ShardsIDReader').map(lambda _: cloudpickle.VALUE).run()"
+    words = ("FORCE_REINSTALL_REQUIREMENTS", "REQUIREMENTS", "redis==3.5.3", "cloudpickle")
+    assert execute(client, code, *words) == [["own"], []]
 
 
 def test_a_private_package_may_have_dataclasses_with_annotations_as_text(client: Redis) -> None:

@@ -33,6 +33,7 @@ from shardqa.module.worker.gears.registry.private_imports import (
 )
 from shardqa.module.worker.installer import FOLDER, MOST
 
+PICKLERS = {"cloudpickle", "dill"}  # a list that has modules of its own needs its own of these: they look modules up
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
 
@@ -127,7 +128,7 @@ class Requirements:
         packages = packages_in(folder)
         own = {top for top, package in packages.items() if not is_in(top, package, self._path)}
         if any(find(top, [*self._path, *others]) and not is_in(top, packages[top], others) for top in own):
-            ACTIVE[base] = PrivateImports(base, folder, frozenset(own))
+            ACTIVE[base] = PrivateImports(base, folder, frozenset(own | (packages.keys() & PICKLERS)))
         else:
             ACTIVE.pop(base, None)
             sys.path.append(str(folder))
