@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.models import metrics
-from shardqa.models.scoring import Scoring, shipped_scoring
+from shardqa.models.scoring import shipped_scoring
 from tests.cluster.shards_client import Shards, story
 from tests.nodes import wait_until
 
@@ -173,17 +173,16 @@ def test_a_shard_without_the_model_takes_it_from_another_with_its_label_and_its_
     assert shards.redis(key).execute_command("AI.MODELGET", key, "META") == before
 
 
-@pytest.mark.parametrize(("label", "line"), [(Scoring.on_label, 0.123), (lambda scoring, tag: tag, None)])
-def test_a_reader_is_scored_as_the_label_of_its_copy_says(shards: Shards, label: Any, line: float | None) -> None:
+def test_a_reader_is_scored_as_the_label_of_its_copy_says(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, _ = shards.tag_of("mill")
-    redis, twin, shipped = shards.redis(keys.model("twin", tag)), keys.model("twin", tag), shipped_scoring()
+    twin = keys.model("twin", tag)
+    redis, label = shards.redis(twin), replace(shipped_scoring(), no_answer_below=0.123).on_label("twin")
     blob = redis.execute_command("AI.MODELGET", keys.model("reader-v2-int8", tag), "BLOB")
-    scoring = replace(shipped, no_answer_below=line or 0.5)
-    redis.execute_command("AI.MODELSTORE", twin, "ONNX", "CPU", "TAG", label(scoring, "twin"), "BLOB", blob)
+    redis.execute_command("AI.MODELSTORE", twin, "ONNX", "CPU", "TAG", label, "BLOB", blob)
     scores = get(shards, shards.answer_key("mill", QUESTION, model="twin"))["scores"]
     redis.execute_command("AI.MODELDEL", twin)
-    assert scores["no_answer_below"] == (line or shipped.no_answer_below)
+    assert scores["no_answer_below"] == 0.123
 
 
 def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:

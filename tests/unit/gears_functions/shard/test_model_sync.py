@@ -12,6 +12,7 @@ from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard import model_sync
 from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.models.scoring import shipped_scoring
 
 WITHOUT = [b'{"tag":"8YG","indexing":false,"passages":1,"refuses":null}']
 SILENT = ResponseError("ERR shard 10.0.0.2:7000 did not answer: TimeoutError")
@@ -84,6 +85,16 @@ async def test_a_shard_that_still_sends_is_asked_again_and_its_refusal_is_told()
     said = str(await why(shard))
     assert shard.requests == 4
     assert said == "the model 'reader' could not be copied from another shard: ERR the model is larger than 1 GiB"
+
+
+class LabelledShard(Shard):
+    def model_tag(self, key: str) -> str:
+        assert key == keys.model("reader", "06S")
+        return "reader@0123"
+
+
+def test_a_copy_whose_label_is_silent_is_scored_the_shipped_way() -> None:
+    assert ModelSync(cast(Runtime, LabelledShard())).scoring("reader") == shipped_scoring()
 
 
 class LeavingShard(Shard):
