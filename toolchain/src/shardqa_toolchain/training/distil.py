@@ -175,6 +175,8 @@ def distil(
     units those with the most energy. Raises BadData, BadModel, SetupError as `qa.train` does.
     """
     teaching = recipe.teaching.checked()
+    if recipe.evidence_only:
+        raise BadData("evidence_only is for `train qa`: teachers teach spans; leave it out")
     folders = [Path(name) for name in teaching.teachers]
     _same_words([*folders, *([Path(recipe.start)] if recipe.start else [])])
     origin = Path(recipe.start) if recipe.start else folders[0]

@@ -281,9 +281,11 @@ def share_of_rate(step: int, steps: int, warm_up: float) -> float:
 
 
 def _groups(network: nn.Module, shares: Mapping[str, float]) -> list[tuple[float, dict[str, Any]]]:
-    """AdamW's groups, each with its share of the rate: matrices decay; biases and gains do not."""
+    """AdamW's groups of what learns, each with its share of the rate: matrices decay; biases and gains do not."""
     found: dict[tuple[float, bool], list[nn.Parameter]] = {}
     for name, value in network.named_parameters():
+        if not value.requires_grad:
+            continue
         found.setdefault((shares.get(name, 1.0), value.dim() > 1), []).append(value)
     return [
         (share, {"params": values, "weight_decay": WEIGHT_DECAY if is_matrix else 0.0})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shardqa.errors import BadModel
+from shardqa.errors import BadData, BadModel
 from shardqa_toolchain.conversion.families import RELATIVE_TABLE
 
 MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0, and bfloat16 holds the number
@@ -182,6 +182,14 @@ class SpanReader(nn.Module):
         evidence = self.evidence(hidden).squeeze(-1) if self.evidence is not None else None
         relevance = self.relevance(hidden[:, 0]).squeeze(-1) if self.relevance is not None else None
         return ReaderLogits(self.qa_outputs(hidden), evidence, relevance)
+
+    def learn_evidence_only(self) -> None:
+        """Leave all weights but those of evidence and relevance as they are. Raises BadData where there are none."""
+        if self.evidence is None or self.relevance is None:
+            raise BadData("evidence_only is true, but the reader has no such outputs; set evidence = true, too")
+        self.requires_grad_(False)
+        self.evidence.requires_grad_(True)
+        self.relevance.requires_grad_(True)
 
     def heads(self) -> dict[str, nn.Linear]:
         """Returns the heads by the names of their tensors in a checkpoint."""

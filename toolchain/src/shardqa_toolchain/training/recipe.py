@@ -68,6 +68,7 @@ class Recipe:
     schedule: Schedule = field(default_factory=Schedule)
     teaching: Teaching = field(default_factory=Teaching)
     evidence: bool = False  # whether the reader gets the outputs evidence and relevance where the start has none
+    evidence_only: bool = False  # these outputs alone learn: spans stay as the start gives them
 
     @classmethod
     def read(cls, path: Path) -> Self:
