@@ -118,6 +118,8 @@ GB().map(wait).register('aborted:*', mode='async_local')
     client.set("aborted:1", 1)
     id = wait_until(lambda: [e[1] for e in send(client, "RG.DUMPEXECUTIONS") if e[3] == "running"])[0]
     assert send(client, "RG.ABORTEXECUTION", id) == "OK"
+    errors = wait_until(lambda: [e["lastError"] for e in registrations(client) if e["numAborted"] and e["lastError"]])
+    assert "ERR the execution was aborted" in errors
 
 
 def test_the_executions_of_a_registration_go_with_it(client: Redis) -> None:

@@ -119,14 +119,14 @@ def describe(error: BaseException) -> str:
     """An error of a function as one line: a fault of ours or of Redis as it stands, else with file, line and type."""
     if isinstance(error, ShardqaError):
         return f"ERR {error.code}: {error}"
-    if isinstance(error, RedisError):
-        return str(error)
+    if isinstance(error, RedisError | FlatError):
+        return str(error) or f"ERR {type(error).__name__} without a text"
+    if isinstance(error, asyncio.CancelledError):
+        return "ERR the execution was aborted"
     if isinstance(error, Cancelled):
         return "TIMEOUT the function was stopped: it ran too long, or its client left"
     if isinstance(error, MemoryError):
         return f"OOM the function needed more memory than the worker may have{bound_on_memory()}"
-    if isinstance(error, FlatError):
-        return str(error) or "ERR flat_error without a text"
     name = type(error).__name__
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/module/worker/" not in f.filename]
     if isinstance(error, SyntaxError):
