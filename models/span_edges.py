@@ -1,7 +1,8 @@
-"""Edges of a span in its text: a bracket that it opens is closed, and a path, an address or a name is not cut.
+"""Edges of a span in its text: a bracket that it opens is closed, and a word, a path or an address is not cut.
 
-Wordpieces end at each mark, so that a reader points at `papersize` in `/etc/papersize` and leaves a closing bracket
-over. On SQuAD's dev set F1 and exact match stay the same to 0.001 (4 of 1,306 spans change). Pure functions.
+Wordpieces end at each mark and within rare words, so that a reader points at `papersize` in `/etc/papersize`, at
+`Stroustr`, and leaves a closing bracket over. On SQuAD's dev set F1 and exact match stay the same to 0.001 (4 of 1,306
+spans change). Pure functions.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _is_joined(text: str, at: int) -> bool:
     if not 0 < at < len(text) or not (_is_of_name(text[at - 1]) and _is_of_name(text[at])):
         return False
     before, after = text[at - 1], text[at]
-    if before in JOINTS or after in JOINTS:
+    if before in JOINTS or after in JOINTS or (before.isalpha() and after.isalpha()):
         return True
     following = after if before in DOTS else text[at + 1 : at + 2] if after in DOTS else ""
     leading = text[at - 2 : at - 1] if before in DOTS else before

@@ -21,6 +21,7 @@ from shardqa.models.span_edges import widened
         ("Keep [all of it] here", "Keep [all of it", "Keep [all of it]"),
         ("The mill (1742) burnt.", "1742", "1742"),
         ("It ended.Then it began.", "ended", "ended"),
+        ("It was Bjarne Stroustrup, in 1985.", "Bjarne Stroustr", "Bjarne Stroustrup"),
         ("The New York-based firm", "New York", "New York"),
         ("It stands. Still.", "stands", "stands"),
         ("風車/水車は川にある", "風車", "風車"),
