@@ -17,6 +17,7 @@ enum { KEPT_MOST = 1 << 21, DEATHS_MOST = 2 };
 
 struct kept_event {
     const char *event, *type, *key; /* in `text` */
+    uint64_t number;                /* by which it is kept */
     size_t length;                  /* bytes of key */
     int deaths;                     /* of workers that may have died of it */
     long long blamed;               /* which restart came last of these */
@@ -41,7 +42,8 @@ bool kept_events_add(const char *target, const char *event, const char *key, siz
     e->key = append((char *)e->type, type, types);
     append((char *)e->key, key, length);
     e->length = length;
-    pending_key(++gears.last_event, number);
+    e->number = ++gears.last_event;
+    pending_key(e->number, number);
     redis.DictSetC(gears.kept_events, number, sizeof number, e);
     kept_events_send();
     return true;
@@ -109,17 +111,12 @@ static void blame(const struct activity_slot *slot) {
 /* The next worker gets all from the oldest one on. */
 void kept_events_worker_gone(void) {
     struct activity_slot slot;
-    unsigned char *oldest;
-    size_t length;
+    struct kept_event *oldest;
     for (int i = 0; i < ACTIVITY_SLOTS; i++)
         if (activity_slot(i, &slot)) blame(&slot);
     RedisDictIter *iterator = redis.DictIteratorStartC(gears.kept_events, "^", NULL, 0);
     gears.sent_event = gears.last_event;
-    if ((oldest = redis.DictNextC(iterator, &length, NULL)) != NULL) {
-        gears.sent_event = 0;
-        for (size_t i = 0; i < length; i++) gears.sent_event = gears.sent_event << 8 | oldest[i];
-        gears.sent_event--;
-    }
+    if (redis.DictNextC(iterator, NULL, (void **)&oldest) != NULL) gears.sent_event = oldest->number - 1;
     redis.DictIteratorStop(iterator);
 }
 
