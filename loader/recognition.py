@@ -88,10 +88,11 @@ def _line(text: str, box: Any, pieces: Any, leaning: float) -> RecognizedLine:
 
 def _words(text: str, box: Any, pieces: Any) -> Iterator[RecognizedWord]:
     """The line's words. Where the pieces don't spell them, each has a share of the line's box by its length."""
-    edges = [edge for piece, _, place in pieces for edge in _edges(piece, _span(place))]
-    if "".join(piece for piece, _, _ in pieces) != "".join(text.split()):
-        edges = list(_edges(text, _span(box)))
-        edges = [edges[at] for at, character in enumerate(text) if not character.isspace()]
+    if "".join(piece for piece, _, _ in pieces) == "".join(text.split()):
+        edges = [edge for piece, _, place in pieces for edge in _edges(piece, _span(place))]
+    else:
+        shares = zip(text, _edges(text, _span(box)), strict=True)
+        edges = [edge for character, edge in shares if not character.isspace()]
     at = 0
     for word in WORD.findall(text):
         of_word = edges[at : at + len(word)]

@@ -37,10 +37,10 @@ def test_a_session_is_profiled_while_the_setting_is_on(client: Redis) -> None:
     code = """
 def spend(r):
     return sum(range(1000))
-def asked(r):
+def constant(r):
     return 1
 GB('StreamReader').map(spend).register(prefix='profiled', mode='async_local')
-GB('CommandReader').map(asked).register(trigger='profiled', mode='async_local')
+GB('CommandReader').map(constant).register(trigger='profiled', mode='async_local')
 """
     send(client, "RG.PYEXECUTE", code, "ID", "profiled", "UPGRADE")
     with pytest.raises(ResponseError, match="ProfileExecutions"):
@@ -49,7 +49,7 @@ GB('CommandReader').map(asked).register(trigger='profiled', mode='async_local')
     try:
         assert send(client, "RG.TRIGGER", "profiled") == ["1"]
         text = send(client, "RG.PYPROFILE", "STATS", "profiled", "cumtime")
-        assert "(asked)" in text
+        assert "(constant)" in text
         client.xadd("profiled", {"n": 1})
         wait_until(lambda: "(spend)" in send(client, "RG.PYPROFILE", "STATS", "profiled"), "it ran")
         assert "cumulative time" in text

@@ -65,7 +65,8 @@ class RegistrationCommands:
                 return resp.error(f"ERR Reader {what}: registration {id[:80]} follows no stream")
             registrations.append(registration)
         for registration in registrations:
-            if not paused:
+            if paused:
+                registration.status = "PAUSED"
+            else:
                 self._streams.unpause(registration)
-            registration.status = "PAUSED" if paused else "OK"
         return resp.OK

@@ -120,7 +120,7 @@ def describe(error: BaseException) -> str:
     if isinstance(error, ShardqaError):
         return f"ERR {error.code}: {error}"
     if isinstance(error, RedisError | FlatError):
-        return str(error) or f"ERR {type(error).__name__} without a text"
+        return str(error) or "ERR flat_error without a text"
     if isinstance(error, asyncio.CancelledError):
         return "ERR the execution was aborted"
     if isinstance(error, Cancelled):
