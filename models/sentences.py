@@ -62,9 +62,9 @@ def _breaks(text: str) -> list[re.Match[str]]:
 
 
 def _ends(text: str, break_: re.Match[str]) -> bool:
-    """Whether an end mark ends a sentence: not before a small letter, nor after an abbreviation."""
+    """Whether an end mark ends a sentence: before an empty line, or no small letter and after no abbreviation."""
+    found = break_.group()
     after = text[break_.end() : break_.end() + 4].lstrip(OPENING)[:1]
-    if after.islower():
-        return False
     before = text[max(0, break_.start() - LONGEST) : break_.start()]
-    return break_.group().rstrip() != "." or "\n" in break_.group() or not ABBREVIATED.search(before)
+    is_abbreviated = found.rstrip() == "." and "\n" not in found and ABBREVIATED.search(before)
+    return found.count("\n") > 1 or not (after.islower() or is_abbreviated)

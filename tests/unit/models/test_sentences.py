@@ -52,8 +52,10 @@ def test_abbreviations_numbers_and_wrapped_lines_do_not(text: str) -> None:
     assert sentences(text) == [text]
 
 
-def test_an_empty_line_ends_what_has_no_end_mark() -> None:
-    assert sentences("The Lake\n\nIt is deep") == ["The Lake", "It is deep"]
+@pytest.mark.parametrize("end", ["The Lake", "It is on.", "By the U.S."])
+@pytest.mark.parametrize("start", ["It is deep", "enable_sort (boolean)"])
+def test_an_empty_line_ends_a_sentence_whatever_stands_beside_it(end: str, start: str) -> None:
+    assert sentences(f"{end}\n\n{start}") == [end, start]
 
 
 def test_each_item_of_a_list_stands_alone() -> None:
