@@ -3,6 +3,7 @@
 Parsed by selectolax' lexbor, which takes any soup a browser takes.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -20,7 +21,8 @@ BOILERPLATE = (
 )
 NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
     ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
-    ".headerlink, .footer, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, #searchbox, .search-form"
+    ".headerlink, .footer, #footer, #banner, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, .docnav, "
+    "#searchbox, .search-form, .nosearch"
 )
 ASIDES = {
     "contents": ".toc, .toctree-wrapper, .table-of-contents, .contents, .shortcontents, .element-contents, #toc, "
@@ -33,9 +35,10 @@ WAYS = re.compile(
     r"\W*(?:prev(?:ious)?|next|up|home|top|back|contents|index|previous page|next page|table of contents)\W*",
     re.IGNORECASE,
 )
-WAY_RELS = frozenset({"prev", "previous", "next", "up", "start", "index", "contents"})
+WAY_RELS = frozenset({"prev", "previous", "next", "up", "start", "index", "contents", "alternate"})
 WAY_HOLDERS = frozenset({"p", "div", "table", "ul", "ol", "center", "body"})
 MOST_OF_WAYS = 400  # characters of a block that only leads to other pages
+BETWEEN = re.compile(r"\s*(?:[|›»·•>]\s*){2,}")  # the links of a menu or a trail of pages
 PILCROWS = frozenset("¶#§🔗⚓")
 LINKS = 5  # links in a list from which it is a table of contents
 SHARE = 0.9  # of its text that is links
@@ -128,29 +131,45 @@ def _marked(node: LexborNode) -> str:
 
 
 def _drop_ways(main: LexborNode) -> None:
-    """Removes ¶ and what leads to the page before and after."""
-    holders: dict[int, tuple[LexborNode, int]] = {}
-    for link in main.css("a"):
+    """Removes ¶, what leads to the page before and after, and lines of nothing but links."""
+    holders: dict[int, tuple[LexborNode, list[str], list[bool]]] = {}  # its links' words, and whether they lead on
+    for link in main.css("a[href]"):
         words = (link.text(deep=True) or "").strip()
-        if words in PILCROWS and (link.attributes.get("href") or "").startswith("#"):
+        if words in PILCROWS and (link.attributes["href"] or "").startswith("#"):
             link.decompose()
-        elif WAYS.fullmatch(words) or WAY_RELS.intersection((link.attributes.get("rel") or "").split()):
-            holder = _holder(link)
-            if holder is not None and not _encloses(holder, main):
-                holders[holder.mem_id] = holder, holders.get(holder.mem_id, (holder, 0))[1] + 1
-    for node, count in reversed(holders.values()):
-        if count > 1 and len(node.text(deep=True) or "") <= MOST_OF_WAYS:
-            node.decompose()
+        elif (holder := _holder(link, main)) is not None:
+            _, links, ways = holders.setdefault(holder.mem_id, (holder, [], []))
+            links.append(words)
+            rels = (link.attributes.get("rel") or "").split()
+            ways.append(WAYS.fullmatch(words) is not None or not WAY_RELS.isdisjoint(rels))
+    dropped = {at: node for at, (node, links, ways) in holders.items() if _only_leads(node, links, sum(ways))}
+    for node in [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]:
+        node.decompose()
 
 
-def _holder(link: LexborNode) -> LexborNode | None:
-    """The block that a link stands in."""
-    node = link.parent
-    for _ in range(NEAR):
-        if node is None or node.tag in WAY_HOLDERS:
+def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:
+    text = node.text(deep=True) or ""
+    if len(text) > MOST_OF_WAYS or ways > 1:
+        return len(text) <= MOST_OF_WAYS
+    for words in links:
+        text = text.replace(words, "", 1)
+    return BETWEEN.fullmatch(text) is not None
+
+
+def _holder(link: LexborNode, main: LexborNode) -> LexborNode | None:
+    """The block of `main` that a link stands in."""
+    for node in itertools.islice(_above(link), NEAR):
+        if _encloses(node, main):
+            return None
+        if node.tag in WAY_HOLDERS:
             return node
-        node = node.parent
     return None
+
+
+def _above(node: LexborNode) -> Iterator[LexborNode]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def _asides(main: LexborNode) -> dict[int, str]:
