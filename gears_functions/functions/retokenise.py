@@ -72,6 +72,7 @@ class Retokenise:
         self._writer = writer
         self._questions = questions
         self._builder = builder
+        self._one_at_a_time = asyncio.Lock()  # documents of runs
         self._parts: dict[str, RetokenisedPart] = {}  # by corpus: of its last run
         self._running: dict[str, asyncio.Task[None]] = {}  # by corpus: of runs that began here
 
@@ -132,15 +133,16 @@ class Retokenise:
 
     async def next(self, corpus: str, run: str, key: str | bytes) -> None:
         """Cuts one document of a run anew; faults are counted."""
-        part = self._part(corpus, run)
-        await self._questions.quiet(QUIET, PATIENCE)
-        try:
-            part.changed += await self._try(key)
-        except (RedisError, ShardqaError) as error:
-            part.failed += 1
-            if len(part.errors) < SHOWN:
-                part.errors.append(f"{str(key)[:120]}: {error}")
-        part.done += 1
+        async with self._one_at_a_time:
+            part = self._part(corpus, run)
+            await self._questions.quiet(QUIET, PATIENCE)
+            try:
+                part.changed += await self._try(key)
+            except (RedisError, ShardqaError) as error:
+                part.failed += 1
+                if len(part.errors) < SHOWN:
+                    part.errors.append(f"{str(key)[:120]}: {error}")
+            part.done += 1
 
     async def _try(self, key: str | bytes) -> bool:
         """Tries again while its slot is on its way."""

@@ -147,3 +147,36 @@ GB('CommandReader').map(f).register(trigger='in-sync', mode='sync')
     assert send(client, "RG.PYEXECUTE", code, "ID", "in-sync", "UPGRADE") == "OK"
     assert send(client, "RG.TRIGGER", "in-sync") == ["PONG"]
     assert send(client, "RG.TRIGGER", "in-sync", "x") == ["later"]
+
+
+@pytest.mark.parametrize("step", ["meet", "lambda n: meet(n) if n != 2 else n", "lambda n: future(n)"])
+def test_records_wait_side_by_side_and_keep_their_order(client: Redis, step: str) -> None:
+    code = f"""
+import asyncio, random
+begun, futures = [], []
+async def meet(n):  # goes on once all have begun
+    begun.append(n)
+    while len(begun) < 11: await asyncio.sleep(0.001)
+    await asyncio.sleep(random.random() / 100)
+    return n if n % 4 else 1 / 0
+def future(n):
+    begun.append(n)
+    futures.append((gearsFuture(), n))
+    if len(begun) == 12:
+        for one, n in reversed(futures): one.continueRun(n) if n % 4 else one.continueFailed('division by zero')
+    return futures[-1][0]
+def join(a, n): return [*(a or []), n]
+GB('PythonReader').map({step}).accumulate(join).run(lambda: iter(range(12)))
+"""
+    results, errors = send(client, "RG.PYEXECUTE", code)
+    assert results == [str([n for n in range(12) if n % 4])]
+    assert len(errors) == 3
+    assert all("division by zero" in error for error in errors)
+
+
+def test_records_that_wait_are_aborted_together(client: Redis) -> None:
+    code = "import asyncio\nGB('PythonReader').map(lambda n: asyncio.sleep(60)).run(lambda: iter(range(50)))"
+    id = send(client, "RG.PYEXECUTE", code, "UNBLOCKING")
+    wait_until(lambda: [e for e in send(client, "RG.DUMPEXECUTIONS") if e[1] == id and e[3] == "running"])
+    assert send(client, "RG.ABORTEXECUTION", id) == "OK"
+    assert send(client, "RG.GETRESULTSBLOCKING", id)[0] == []

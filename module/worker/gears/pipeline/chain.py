@@ -3,18 +3,16 @@
 A chain is made anew for every run, because steps that join records keep state in it. Synchronous steps that follow one
 another run on the pool in one go, and each record goes through all of them before the next one sets out, as in
 RedisGears; what they return that must be awaited (a coroutine, a future, a `gearsFuture`) is awaited in the loop, so
-that it holds no thread, and the rest of the records follow in order.
+that it holds no thread. Records are awaited side by side, but in steps that join them, and go on in their order.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture, record_of
 from shardqa.module.worker.gears.pipeline.run import Run
@@ -22,44 +20,25 @@ from shardqa.module.worker.gears.pipeline.steps import (
     GLOBAL,
     LIGHT,
     OPERATIONS,
+    PASSING,
     PLAIN,
     GearsStep,
     Operation,
     convert,
     is_light,
 )
+from shardqa.module.worker.gears.pipeline.suspension import (
+    AWAITED,
+    Awaited,
+    Begun,
+    Result,
+    Suspended,
+    Work,
+    result_of,
+    results_of,
+    waited,
+)
 from shardqa.module.worker.threads import Cancelled
-
-
-@dataclass(slots=True)
-class Work:
-    """Records on their way through synchronous operations: each goes as far as it can before the next one sets out."""
-
-    stack: list[tuple[int, list[Any]]]  # (index of an operation, the records before it: the next one stands last)
-    end: int  # the operation that is synchronous no more
-    done: list[Any] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, records: Sequence[Any], at: int, end: int) -> Self:
-        work = cls([], end)
-        work.put(at, records)
-        return work
-
-    def put(self, at: int, records: Sequence[Any]) -> None:
-        self.stack.append((at, [*reversed(records)]))
-
-
-@dataclass(slots=True)
-class Suspended:
-    """Work that reached something to await."""
-
-    work: Work
-    at: int  # index of the operation
-    record: Any
-    waiting: Any
-
-    def result(self, _record: Any) -> Any:
-        return self.waiting
 
 
 class Chain:
@@ -76,10 +55,16 @@ class Chain:
         """
         operations = self.operations
         while at < len(operations) and records:
-            if operations[at].step.is_async:
+            operation = operations[at]
+            if operation.step.is_async:
                 out: list[Any] = []
-                for record in records:
-                    await self._settle(operations[at], record, operations[at].call, out)
+                if len(records) > 1 and operation.step.kind in PASSING:
+                    results = await results_of(self._run, [partial(operation.call, record) for record in records])
+                    for record, result in zip(records, results, strict=True):
+                        self._take(operation, record, result, out)
+                else:
+                    for record in records:
+                        self._take(operation, record, await result_of(self._run, partial(operation.call, record)), out)
                 at, records = at + 1, out
             else:
                 end = next((i for i in range(at, len(operations)) if operations[i].step.is_async), len(operations))
@@ -103,19 +88,12 @@ class Chain:
         """From `at` on in the calling thread, which waits for what others await."""
         work = Work.of(records, at, len(self.operations))
         while isinstance(outcome := self._advance(work), Suspended):
-            out: list[Any] = []
-            try:
-                self.operations[outcome.at].take(outcome.record, _waited(self._run, outcome.waiting), out)
-            except Cancelled:
-                raise
-            except BaseException as error:  # noqa: BLE001 - as in `_advance`
-                self._run.failed(error)
-            work.put(outcome.at + 1, out)
+            self._go_on(outcome, [waited(self._run, one.waiting) for one in outcome.awaited()])
         return outcome
 
     async def resume(self, suspended: Suspended) -> list[Any]:
         """In the loop: awaits what `compute` reached, and goes on from there."""
-        await self._awaited(suspended)
+        await self._await(suspended)
         return await self._finish(suspended.work)
 
     async def _finish(self, work: Work) -> list[Any]:
@@ -129,18 +107,34 @@ class Chain:
                     outcome = await run.threads.in_turn(run.group, self._advance, work, run.computing())
             if not isinstance(outcome, Suspended):
                 return outcome
-            await self._awaited(outcome)
+            await self._await(outcome)
 
-    async def _awaited(self, suspended: Suspended) -> None:
-        out: list[Any] = []
-        await self._settle(self.operations[suspended.at], suspended.record, suspended.result, out)
-        suspended.work.put(suspended.at + 1, out)
+    async def _await(self, suspended: Suspended) -> None:
+        self._go_on(suspended, await results_of(self._run, [one.start for one in suspended.awaited()]))
+
+    def _go_on(self, suspended: Suspended, results: Iterable[Result]) -> None:
+        left, after = iter(results), list[Begun]()
+        for one in suspended.begun:
+            if isinstance(one, Awaited):
+                out: list[Any] = []
+                self._take(self.operations[one.at], one.record, next(left), out)
+                one = Begun(one.at + 1, out)
+            if after and after[-1].at == one.at:
+                after[-1].records += one.records
+            else:
+                after.append(one)
+        for one in reversed(after):
+            suspended.work.put(one.at, one.records)
 
     def _advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
-        """In the calling thread. Raises Cancelled."""
-        operations, stack, end = self.operations, work.stack, work.end
+        """In the calling thread. Raises Cancelled.
+
+        Behind a record that must be awaited no other one passes that operation, so all keep their order.
+        """
+        operations, stack, end, room = self.operations, work.stack, work.end, AWAITED
+        begun: list[Awaited | Begun] = []
         with guard or nullcontext():
-            while stack:
+            while stack and room:
                 at, records = stack[-1]
                 if not records:
                     stack.pop()
@@ -152,7 +146,9 @@ class Chain:
                         result = operation.call(record)
                         if type(result) not in PLAIN and inspect.isawaitable(result):
                             waiting = record_of(result) if type(result) is GearsFuture else result
-                            return Suspended(work, at, record, waiting)
+                            begun.append(Awaited(at, record, waiting))
+                            end, room = at + 1, room - 1 if operation.step.kind in PASSING else 0
+                            break
                         operation.take(record, result, out)
                     except Cancelled:
                         raise
@@ -165,29 +161,26 @@ class Chain:
                         break
                     record = out[0]
                 else:
-                    work.done.append(record)
-        return work.done
+                    if begun:
+                        begun.append(Begun(at, [record]))
+                    else:
+                        work.done.append(record)
+        return Suspended(work, begun) if begun else work.done
 
     def _needs_no_thread(self, work: Work) -> bool:
         return all(_need_no_thread(self.operations[at : work.end], records) for at, records in work.stack if records)
 
-    async def _settle(self, operation: Operation, record: Any, start: Callable[[Any], Any], out: list[Any]) -> None:
-        """Takes what `start(record)` gives, awaited where it must be."""
-        run = self._run
+    def _take(self, operation: Operation, record: Any, result: Result, out: list[Any]) -> None:
+        value, error = result
         try:
-            result = start(record)
-            if isinstance(result, Future):
-                result = asyncio.wrap_future(result)
-            if inspect.isawaitable(result):
-                result = await run.threads.stepping(result, run.name, run.request)
-            operation.take(record, result, out)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if run.cancelled or (task is not None and task.cancelling()):
-                raise
-            run.failed(RuntimeError("what the function awaited was cancelled"))
-        except BaseException as error:  # noqa: BLE001 - as in `_advance`
-            run.failed(error)
+            if error is None:
+                operation.take(record, value, out)
+        except Cancelled:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - as in `_advance`
+            error = raised
+        if error is not None:
+            self._run.failed(error)
 
 
 def _need_no_thread(operations: Sequence[Operation], records: list[Any]) -> bool:
@@ -203,15 +196,3 @@ def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> li
     for at, operation in enumerate(chain.operations):
         results += chain.compute_waiting(operation.end(), at + 1)
     return results
-
-
-def _waited(run: Run, awaitable: Awaitable[Any] | Future[Any]) -> Any:
-    if run.threads.in_loop():
-        if inspect.iscoroutine(awaitable):  # else Python warns that nobody awaited it
-            awaitable.close()
-        raise RuntimeError("a coroutine can't call a hook that awaits; make itself a plain function")
-
-    async def result() -> Any:
-        return await (asyncio.wrap_future(awaitable) if isinstance(awaitable, Future) else awaitable)
-
-    return run.threads.wait(result())

@@ -17,10 +17,10 @@ from typing import Any
 
 from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker.frames import Type
-from shardqa.module.worker.gears.pipeline.chain import Suspended
 from shardqa.module.worker.gears.pipeline.execution_list import Execution
 from shardqa.module.worker.gears.pipeline.readers import event_records
 from shardqa.module.worker.gears.pipeline.run import Run, describe, enter
+from shardqa.module.worker.gears.pipeline.suspension import Suspended
 from shardqa.module.worker.gears.registry.plain_run import PlainRun
 from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns
 from shardqa.module.worker.gears.registry.registrations import Registration

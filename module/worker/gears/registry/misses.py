@@ -17,9 +17,9 @@ from functools import partial
 from typing import Any
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.pipeline.chain import Suspended
 from shardqa.module.worker.gears.pipeline.readers import text
 from shardqa.module.worker.gears.pipeline.run import Run, Unset, describe
+from shardqa.module.worker.gears.pipeline.suspension import Suspended
 from shardqa.module.worker.gears.pipeline.turns import Turns
 from shardqa.module.worker.gears.registry.plain_run import PlainRun, is_plain
 from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns

@@ -5,9 +5,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from shardqa.module.worker.gears.pipeline.chain import Chain, Suspended
+from shardqa.module.worker.gears.pipeline.chain import Chain
 from shardqa.module.worker.gears.pipeline.run import Run, enter
 from shardqa.module.worker.gears.pipeline.steps import plain
+from shardqa.module.worker.gears.pipeline.suspension import Suspended
 from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.module.worker.gears.registry.registrations import Registration, Registrations
 

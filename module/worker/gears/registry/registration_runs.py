@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from typing import Any
 
-from shardqa.module.worker.gears.pipeline.chain import Chain, Suspended
+from shardqa.module.worker.gears.pipeline.chain import Chain
 from shardqa.module.worker.gears.pipeline.execution_list import Execution
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.gears.pipeline.suspension import Suspended
 from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.module.worker.gears.registry.plain_run import PlainRun, is_plain
 from shardqa.module.worker.gears.registry.registrations import Registration
