@@ -98,6 +98,24 @@ def test_a_key_that_is_not_there_gives_an_empty_record_without_scan(client: Redi
     assert send(client, "RG.PYEXECUTE", code) == [["('empty', None)"], []]
 
 
+def test_the_event_of_a_key_that_has_gone_has_the_type_empty(client: Redis) -> None:
+    for name, types in ("strings", ["string"]), ("empties", ["empty"]), ("all", None):
+        seen = f"lambda r: execute('RPUSH', 'absent-{name}', r['event'], r['type'], str(r['value']))"
+        code = f"GB('KeysReader').foreach({seen}).register('absent:*', mode='sync', keyTypes={types})"
+        assert send(client, "RG.PYEXECUTE", code, "ID", f"absent-{name}") == "OK"
+    client.set("absent:1", "x")
+    client.delete("absent:1")
+    assert client.lrange("absent-strings", 0, -1) == ["set", "string", "x"]
+    assert client.lrange("absent-empties", 0, -1) == ["del", "empty", "None"]
+    assert client.lrange("absent-all", 0, -1) == ["set", "string", "x", "del", "empty", "None"]
+
+
+def test_a_function_that_executes_what_is_no_command_reads_that(client: Redis) -> None:
+    for name in "NOPE", "RG.NOPE":
+        (error,) = send(client, "RG.PYEXECUTE", f"GB('ShardsIDReader').map(lambda _: execute('{name}')).run()")[1]
+        assert error.startswith(f"ERR unknown command '{name}'")
+
+
 def test_coroutines_that_place_records_fail_them(client: Redis) -> None:
     code = "async def f(*_): return 1\nGB('ShardsIDReader')."
     for step in "repartition(f)", "batchgroupby(lambda r: r, f)":

@@ -162,14 +162,18 @@ static bool reads_copy(const struct call *call) {
     return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") && (redis.GetContextFlags(shardqa.ctx) & copy) == copy;
 }
 
-/* ACL of the command and its keys. Without a user everything that got here may run. */
+/* ACL of the command and its keys; errno is ENOENT where there is no such command. Without a user
+ * everything that got here may run. */
 static bool may_run(const struct call *call, const struct rights *rights) {
     RedisString **argv = redis.Alloc(sizeof *argv * (call->argc + 1)); /* owned here; its strings but the first are the call's */
     argv[0] = redis.CreateString(NULL, call->name.data, call->name.length);
     memcpy(argv + 1, call->argv, sizeof *argv * call->argc);
+    errno = 0;
     bool may = rights->user == NULL || rights_allow(rights->user, argv, call->argc + 1);
+    int error = errno;
     redis.FreeString(NULL, argv[0]);
     redis.Free(argv);
+    errno = error;
     return may;
 }
 
@@ -193,16 +197,20 @@ static void printable(char *to, size_t size, const char *text, size_t length) {
     to[n] = '\0';
 }
 
-/* NOPERM with the user, the command and its first argument. */
+/* NOPERM with the user, the command and its first argument; behind may_run. */
 static void add_denial(const struct call *call, const struct rights *rights, struct buffer *replies) {
     char line[400], user[65], command[65], argument[129] = "";
     size_t length = 0;
+    bool unknown = errno == ENOENT;
     printable(user, sizeof user, rights->name, strlen(rights->name));
     printable(command, sizeof command, call->name.data, call->name.length);
     const char *text = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
     printable(argument, sizeof argument, text, length);
-    snprintf(line, sizeof line, "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it", user,
-             command, argument);
+    if (unknown)
+        snprintf(line, sizeof line, "ERR unknown command '%s'", command);
+    else
+        snprintf(line, sizeof line, "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it",
+                 user, command, argument);
     resp_add_error(replies, line);
 }
 

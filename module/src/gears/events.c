@@ -66,7 +66,7 @@ struct happening {
     const char *type; /* NULL until somebody asks */
 };
 
-/* Found at most once per event, however many ask. */
+/* Found at most once per event, however many ask; "none" of a key that is not there. */
 static const char *happening_type(struct happening *h) {
     if (h->type == NULL) h->type = type_of_event(h->ctx, h->class, h->event, h->key);
     return h->type;
@@ -94,7 +94,8 @@ static void send_to_watches(struct happening *h) {
 static bool is_for(const struct registration *r, struct happening *h) {
     if (!prefix_matches(r->prefix, h->text, h->length) || !words_hold(&r->events, h->event)) return false;
     if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
-    return r->key_types.count == 0 || strcmp(happening_type(h), "none") == 0 || words_hold(&r->key_types, h->type);
+    if (r->key_types.count == 0) return true;
+    return words_hold(&r->key_types, strcmp(happening_type(h), "none") == 0 ? "empty" : h->type);
 }
 
 /* Whether the client of the command under way waits for this one's function. */

@@ -229,7 +229,7 @@ async def event_records(
         {
             "key": event.key,
             "value": values.get(id(event)),
-            "type": None if event.type == "none" else event.type,
+            "type": "empty" if event.type == "none" else event.type,
             "event": event.event,
         }
         for event in events

@@ -153,7 +153,7 @@ def _entered(run: Run, registration: Registration, words: list[bytes]) -> dict[s
     """The record of a miss whose function is about to run."""
     key, run.command = text(words[1]), text(words[2:])
     registration.enter(run)
-    return {"key": key, "value": None, "type": None, "event": "keymiss"}
+    return {"key": key, "value": None, "type": "empty", "event": "keymiss"}
 
 
 def _reply_of(run: Run) -> bytes:

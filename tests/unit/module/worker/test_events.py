@@ -34,7 +34,7 @@ def test_an_event_runs_its_registration_with_the_keys_value(worker: WorkerClient
 def test_an_event_of_a_key_that_is_gone_has_no_value(worker: WorkerClient) -> None:
     id = worker.register("GB().foreach(lambda r: log(r)).register(prefix='g:*', mode='async_local')")
     event(worker, id, "del", "g:1", "none")
-    assert worker.wait_log("g:1") == str({"key": "g:1", "value": None, "type": None, "event": "del"})
+    assert worker.wait_log("g:1") == str({"key": "g:1", "value": None, "type": "empty", "event": "del"})
 
 
 def test_an_event_of_a_registration_that_is_gone_does_nothing(worker: WorkerClient) -> None:
