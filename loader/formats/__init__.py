@@ -56,7 +56,7 @@ FORMATS = (
     Format("RTF", (".rtf",), "rtf"),
     Format("PowerPoint", (".pptx", ".pptm"), "pptx", needs="formats"),
     Format("workbooks", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
-    Format("OpenDocument text", (".odt", ".ott"), "odt"),
+    Format("OpenDocument", (".odt", ".ott", ".odp", ".odg"), "odt"),
     Format("EPUB", (".epub",), "epub"),
     Format("e-mail", (".eml",), "mail"),
     Format("mailboxes", (".mbox",), "mail", "read_mbox"),
@@ -70,8 +70,8 @@ PICTURES = Format("pictures", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "pictu
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
 TOLD = (
-    "txt md html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt epub eml "
-    "mbox srt vtt zip tar, code"
+    "txt md html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp epub "
+    "eml mbox srt vtt zip tar, code"
 )
 """The formats for messages; each may be gzipped."""
 KINDS = {"image": "pictures", "audio": "recordings", "video": "films", "font": "fonts"}

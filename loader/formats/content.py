@@ -23,7 +23,14 @@ BEGINNINGS = (
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 STREAMS = (("WordDocument", ".doc"), ("Workbook", ".xls"), ("Book", ".xls"))
 PARTS = (("word/", ".docx"), ("xl/", ".xlsx"), ("ppt/", ".pptx"))
-MIMETYPES = (("epub", ".epub"), ("opendocument.text", ".odt"), ("opendocument.spreadsheet", ".ods"))
+OPEN = "opendocument."
+MIMETYPES = (
+    ("epub", ".epub"),
+    (f"{OPEN}text", ".odt"),
+    (f"{OPEN}spreadsheet", ".ods"),
+    (f"{OPEN}presentation", ".odp"),
+    (f"{OPEN}graphics", ".odg"),
+)
 MARKUP = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(<!doctype\s+html|<html|<\?xml|<!doctype|<[A-Za-z][\w:]*[\s>])",
     re.I | re.S,
@@ -33,7 +40,7 @@ HEADER = re.compile(
 )
 ADVICE = {
     **dict.fromkeys((".ppt", ".pps"), "save it as .pptx"),
-    **dict.fromkeys((".odp", ".sxi"), "save it as .pptx or .pdf"),
+    **dict.fromkeys((".sxi",), "save it as .pptx or .pdf"),
     **dict.fromkeys((".sxw", ".wpd", ".wps", ".abw", ".pages", ".lwp"), "save it as .odt, .docx or .pdf"),
     **dict.fromkeys((".numbers", ".wk1", ".123", ".gnumeric", ".sxc"), "save it as .xlsx or .csv"),
     **dict.fromkeys((".msg", ".pst", ".ost"), "save it as .eml or .mbox"),
@@ -75,8 +82,10 @@ def _of_zip(source: SourceFile) -> str:
         raise BadDocument(f"not a whole zip file: {error}") from error
     finally:
         source.rewind()
-    if kind:
-        return next((suffix for word, suffix in MIMETYPES if word in kind), ".zip")
+    if suffix := next((suffix for word, suffix in MIMETYPES if word in kind), ""):
+        return suffix
+    if OPEN in kind:
+        raise BadDocument(f"an OpenDocument {kind.partition(OPEN)[2]}; {OTHERWISE}")
     return next((suffix for part, suffix in PARTS if any(name.startswith(part) for name in names)), ".zip")
 
 

@@ -1,4 +1,7 @@
-"""OpenDocument text (odt): headings, paragraphs, lists and tables in their order; odfdo opens it."""
+"""OpenDocument text (odt), slides (odp) and drawings (odg): headings, paragraphs, lists and tables in their order.
+
+odfdo opens them.
+"""
 
 import io
 from collections.abc import Iterator
@@ -25,10 +28,14 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     zipped.check(content)
     composer = Composer()
-    with readable("an odt", SecurityError, etree.LxmlError):
+    with readable("an OpenDocument file", SecurityError, etree.LxmlError):
         document = Document(io.BytesIO(content))
         _mark(document.body._xml_element)
-        _add(composer, document.body, 0)
+        for number, page in enumerate(document.body.get_elements("draw:page"), 1):
+            composer.at(slide=number)
+            _add_slide(composer, page)
+        if not composer.marks:
+            _add(composer, document.body, 0)
         title = one_line(document.meta.title or "")
     yield source.composed(composer, title)
 
@@ -53,10 +60,19 @@ def _mark(body: Any) -> None:
             span.text = mark(before[-1:], words)
 
 
-def _add(composer: Composer, parent: Element, depth: int, bullet: str = "") -> None:
+def _add_slide(composer: Composer, page: Element) -> None:
+    composer.top()
+    for frame in page.get_elements("draw:frame[@presentation:class='title']"):
+        composer.heading(" ".join(_words(p) for p in frame.get_elements("descendant::text:p")), 1)
+        frame.delete()
+    _add(composer, page, 0)
+
+
+def _add(composer: Composer, parent: Element, depth: int, bullet: str = "", follows: bool = False) -> None:
+    """Adds what `parent` holds; as an item of a list, which `follows` another, it begins with a bullet."""
     if depth > MAX_DEPTH:
         return
-    in_list = False
+    is_item = bool(bullet)
     for child in parent.children:
         match child.tag:
             case "text:h":
@@ -65,13 +81,13 @@ def _add(composer: Composer, parent: Element, depth: int, bullet: str = "") -> N
             case "text:p":
                 words = _words(child)
                 if words.strip():
-                    composer.block(bullet + words, close=bool(bullet) and (in_list or depth > 1))
-                    bullet, in_list = "", True
+                    composer.block(bullet + words, close=follows)
+                    bullet, follows = "", False
                 for box in child.get_elements("descendant::draw:text-box"):
                     _add(composer, box, depth + 1)
             case "text:list":
-                for item in child.children:
-                    _add(composer, item, depth + 1, "- ")
+                for n, item in enumerate(child.children):
+                    _add(composer, item, depth + 1, "- ", follows=is_item or n > 0)
             case "table:table":
                 _table(composer, child)
             case tag if tag not in DROPPED:

@@ -30,6 +30,7 @@ SUFFIXES = {  # by content type
     "application/vnd.ms-excel": ".xls",
     f"{OPEN}.text": ".odt",
     f"{OPEN}.spreadsheet": ".ods",
+    f"{OPEN}.presentation": ".odp",
     "application/msword": ".doc",
     "application/rtf": ".rtf",
     "text/rtf": ".rtf",
