@@ -6,11 +6,12 @@ Parsed by selectolax' lexbor, which takes any soup a browser takes.
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader import encodings
-from shardqa.loader.composer import Composer
+from shardqa.loader.composer import Composer, bars
 from shardqa.loader.formats import depth
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, SourceFile
@@ -189,6 +190,15 @@ def _asides(main: LexborNode) -> dict[int, str]:
     return kinds
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of a table; cells that span columns stand once for each, but for one that is the whole row."""
+
+    cells: list[str]
+    heads: int  # cells that name others
+    is_header: bool  # all of its cells do, but for an empty corner
+
+
 class _Walk:
     """Depth first over one tree; iterative, since soup may nest deeper than Python's stack."""
 
@@ -267,13 +277,25 @@ class _Walk:
             self._items = self._items + 1 if self._bullet else 0
             self._bullet = ""
 
-    def _table(self, node: LexborNode, rows: list[list[str]]) -> None:
+    def _table(self, node: LexborNode, rows: list[_Row]) -> None:
         self._flush()
         self._items = 0
         caption = node.css_first("caption")
         if caption is not None:
             self._composer.block(_tidy(BLANKS.sub(" ", caption.text(deep=True))))
-        self._composer.table(rows)
+        has_heads = any(row.heads for row in rows)
+        while len(rows) > 1 and rows[0].heads == 1 and len(rows[0].cells) == 1:  # a title over all columns
+            self._composer.block(rows.pop(0).cells[0])
+        cells = [row.cells for row in rows]
+        if not has_heads:
+            self._composer.table(cells)
+        elif len(rows) > 1 and rows[0].is_header:
+            self._composer.rows(cells[1:], cells[0])
+        else:
+            for n, row in enumerate(rows):
+                name, values = row.cells[0].rstrip(":"), bars(row.cells[1:])
+                is_pair = row.heads == 1 and name and values
+                self._composer.block(f"{name}: {values}" if is_pair else bars(row.cells), close=n > 0)
 
 
 def _tidy(text: str) -> str:
@@ -281,28 +303,33 @@ def _tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip(" ") for line in text.split("\n"))).strip("\n")
 
 
-def _data(table: LexborNode) -> list[list[str]] | None:
-    """The cells of a table of data, its first row first; None for one that only lays a page out."""
+def _data(table: LexborNode) -> list[_Row] | None:
+    """The rows of a table of data; None for one that only lays a page out."""
     if table.css_first("table table") is not None:
         return None
-    rows: list[list[str]] = []
+    rows: list[_Row] = []
     hanging: dict[int, tuple[int, str]] = {}  # column -> (rows left, text) of a cell that goes on below
     for line in table.css("tr"):
         cells: list[str] = []
-        for cell in (child for child in line.iter() if child.tag in ("td", "th")):
+        own = [child for child in line.iter() if child.tag in ("td", "th")]
+        for cell in own:
             _fill(cells, hanging)
             if len(cells) >= MAX_COLUMNS:
                 break
             words = BLANKS.sub(" ", cell.text(deep=True, separator=" ")).strip()
             below = _span(cell, "rowspan") - 1
-            for column in range(len(cells), min(len(cells) + _span(cell, "colspan"), MAX_COLUMNS)):
+            columns = 1 if len(own) == 1 else _span(cell, "colspan")
+            for column in range(len(cells), min(len(cells) + columns, MAX_COLUMNS)):
                 if below > 0:
                     hanging[column] = (below, words)
                 cells.append(words)
         _fill(cells, hanging)
         if any(cells):
-            rows.append(cells[:MAX_COLUMNS])
-    return rows if rows and max(map(len, rows)) > 1 else None
+            is_head = line.parent is not None and line.parent.tag == "thead"
+            heads = sum(is_head or cell.tag == "th" for cell in own)
+            has_corner = bool(own) and own[0].tag == "td" and not cells[0]
+            rows.append(_Row(cells[:MAX_COLUMNS], heads, heads > 1 and heads >= len(own) - has_corner))
+    return rows if rows and max(len(row.cells) for row in rows) > 1 else None
 
 
 def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
