@@ -79,6 +79,16 @@ def test_a_batch_waits_until_it_is_full(client: Redis) -> None:
     wait_until(lambda: client.xlen("s-batch:1") == 1, "the ninth waits")
 
 
+def test_what_was_there_before_waits_for_no_whole_batch(client: Redis) -> None:
+    register(client, "s-before", count_to("seen-before"), ", batch=4")
+    add(client, "s-before:1", range(6))
+    wait_until(lambda: client.lrange("seen-before", 0, -1) == ["4"], "the whole batch is done")
+    kill_worker(client)
+    wait_until(lambda: client.lrange("seen-before", 0, -1) == ["4", "2"], "the rest is done")
+    add(client, "s-before:1", range(4))
+    wait_until(lambda: client.lrange("seen-before", 0, -1) == ["4", "2", "4"], "batches are whole again")
+
+
 def test_a_duration_ends_the_wait_for_a_batch(client: Redis) -> None:
     register(client, "s-duration", count_to("seen-duration"), ", batch=100, duration=200")
     add(client, "s-duration:1", range(3))

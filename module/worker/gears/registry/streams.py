@@ -12,6 +12,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from redis import ResponseError
@@ -34,7 +35,7 @@ RETRY = 1.0  # seconds before a stream is looked at again whose reading failed (
 class Message:
     id: bytes
     fields: list[bytes]
-    read_at: float  # of time.monotonic()
+    read_at: float  # of time.monotonic(); -inf: it was there before
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +47,7 @@ class Follower:
     messages: list[Message] = field(default_factory=list)  # read, not executed yet
     more: bool = True  # there may be messages that were not read yet
     begun: bool = False  # the group is there and what an earlier life left is read
+    at_once: bool = False  # what is there when it has read all waits for no whole batch
     done: tuple[int, int] = (0, 0)  # id up to which all is executed
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -76,12 +78,13 @@ class Streams:
         """Messages that were read and are not in the execution under way, which is counted where it runs."""
         return sum(max(len(f.messages) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
 
-    def notify(self, registration: Registration, key: str) -> None:
+    def notify(self, registration: Registration, key: str, at_once: bool = False) -> None:
         """A stream of this registration has messages, or may have."""
         follower = self._followers.get((registration.id, key))
         if follower is None:
             follower = self._followers[registration.id, key] = Follower(registration, key)
         follower.more = True
+        follower.at_once |= at_once
         follower.wake.set()
         if follower.task is None:
             follower.task = self._threads.task(self._follow(follower))
@@ -129,7 +132,7 @@ class Streams:
     async def _find(self, registration: Registration) -> None:
         pattern, cursor = registration.prefix, b"0"
         if not GLOB.search(pattern):
-            self.notify(registration, pattern)
+            self.notify(registration, pattern, at_once=True)
             return
         while True:
             command = ("SCAN", cursor, "MATCH", pattern, "COUNT", AHEAD, "TYPE", "stream")
@@ -139,7 +142,7 @@ class Streams:
                 registration.statistics.last_error = str(error)
                 return
             for key in keys:
-                self.notify(registration, key.decode("utf-8", "surrogateescape"))
+                self.notify(registration, key.decode("utf-8", "surrogateescape"), at_once=True)
             if cursor == b"0":
                 return
 
@@ -174,7 +177,14 @@ class Streams:
         if len(follower.messages) < options.batch and follower.more:
             await self._read(follower, b">")
             return True
-        due = follower.messages[0].read_at + options.duration / 1000 if follower.messages and options.duration else None
+        if follower.at_once and not follower.more:
+            follower.at_once = False
+            for one in follower.messages:
+                one.read_at = -inf
+        if not follower.messages:
+            return False
+        since = follower.messages[0].read_at
+        due = since + options.duration / 1000 if options.duration or since < 0 else None
         if len(follower.messages) >= options.batch or (due is not None and time.monotonic() >= due):
             await self._execute(follower, follower.messages[: options.batch])
             return True
@@ -277,7 +287,7 @@ class Streams:
             follower.begun = False
             return bool(await self._call(follower.registration, ("EXISTS", follower.key)))
         if "requires the key to exist" in text or text.startswith(("WRONGTYPE", "READONLY", "NOPERM")):
-            follower.begun = False
+            follower.begun = follower.at_once = False
             if not text.startswith("ERR"):
                 follower.registration.statistics.last_error = text
             return False
