@@ -40,7 +40,9 @@ WAY_RELS = frozenset({"prev", "previous", "next", "up", "start", "index", "conte
 WAY_HOLDERS = frozenset({"p", "div", "table", "ul", "ol", "center", "body"})
 MOST_OF_WAYS = 400  # characters of a block that only leads to other pages
 BETWEEN = re.compile(r"\s*(?:[|›»·•>]\s*){2,}")  # the links of a menu or a trail of pages
-PILCROWS = frozenset("¶#§🔗⚓")
+NOTE = "a[role=doc-noteref], a.footnote-ref"  # the number of one
+QUESTION = "tr.question"  # DocBook's: what follows answers it
+PILCROWS = frozenset("¶#§🔗⚓↩")
 LINKS = 5  # links in a list from which it is a table of contents
 SHARE = 0.9  # of its text that is links
 MAIN = "main, article, [role=main]"
@@ -95,7 +97,7 @@ def compose(html: str, composer: Composer) -> str:
         if not _encloses(node, main):
             node.decompose()
     _drop_ways(main)
-    for node in reversed(main.css("sup, sub")):
+    for node in reversed(main.css(f"sup, sub, {NOTE}")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
     _Walk(composer, _asides(main), {node.mem_id for node in main.css(INNER)}).walk(main)
@@ -126,7 +128,7 @@ def _marked(node: LexborNode) -> str:
     """The words of a sup or sub with their mark; the number of a note in brackets."""
     words = BLANKS.sub(" ", node.text(deep=True) or "").strip()
     before = ((node.prev.text(deep=True) if node.prev is not None else "") or "")[-1:]
-    if node.css_first("a") is not None and node.tag == "sup" and words.isalnum():
+    if (node.tag == "a" or (node.tag == "sup" and node.css_first("a") is not None)) and words.isalnum():
         return f"[{words}]"
     return raised(before, words) if node.tag == "sup" else lowered(before, words)
 
@@ -135,7 +137,7 @@ def _drop_ways(main: LexborNode) -> None:
     """Removes ¶, what leads to the page before and after, and lines of nothing but links."""
     holders: dict[int, tuple[LexborNode, list[str], list[bool]]] = {}  # its links' words, and whether they lead on
     for link in main.css("a[href]"):
-        words = (link.text(deep=True) or "").strip()
+        words = (link.text(deep=True) or "").strip(" \n\ufe0e")
         if words in PILCROWS and (link.attributes["href"] or "").startswith("#"):
             link.decompose()
         elif (holder := _holder(link, main)) is not None:
@@ -230,8 +232,14 @@ class _Walk:
                 self._items = 0
                 self._composer.at(aside=self._asides[node.mem_id])
                 stack.append((None, ASIDE_END, False))
+            elif tag == "table" and node.css_first(QUESTION) is not None:
+                tag = "dl"
             elif tag == "table" and (rows := _data(node)) is not None:
                 self._table(node, rows)
+                continue
+            elif tag == "tr" and node.css_matches(QUESTION):
+                self._flush()
+                self._composer.entry(_tidy(BLANKS.sub(" ", node.text(deep=True, separator=" "))), self._lists)
                 continue
             self._begin(tag)
             stack.append((None, "p" if node.mem_id in self._inner else tag, False))

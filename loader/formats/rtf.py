@@ -1,4 +1,4 @@
-"""RTF by striprtf: paragraphs and the rows of tables."""
+"""RTF by striprtf: paragraphs, notes in brackets where they are called, and the rows of tables."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,12 @@ from shardqa.loader.formats.faults import readable
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 PICTURE = re.compile(r"\{\\\*?\\?(?:shppict|nonshppict|pict|objdata|themedata|colorschememapping|datastore)\b[^{}]*\}")
-RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]+-?\d*[ \n]?)*)(?=[^\\{}\s])")
+RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]++-?\d*+[ \n]?){0,20}+)(?=[^\\{}\s])")
+NOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
+OPENS = "\ue000"  # a note, until its text is known
+BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+PARAGRAPH = re.compile(r"\\pard?(?![a-z]) ?")
+END_OF_CELL = re.compile(r"\\par(?![a-z])(?=[\s{}]*+\\cell(?![a-z]))")
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -23,7 +28,8 @@ def read(source: SourceFile) -> Iterator[Item]:
         lambda found: f"\\{found[1]} {found[2]}{'^' if found[1] == 'super' else '_'}", PICTURE.sub("", content)
     )
     with readable("RTF"):
-        text = str(rtf_to_text(content, encoding="cp1252", errors="replace"))
+        text = str(rtf_to_text(_with_notes(END_OF_CELL.sub("", content)), encoding="cp1252", errors="replace"))
+    text = re.sub(rf"{OPENS}\s*", "(", text)
     composer = Composer()
     lines = (line.strip() for line in text.replace("\x00", "").split("\n"))
     for cells, group in groupby(
@@ -36,3 +42,19 @@ def read(source: SourceFile) -> Iterator[Item]:
         else:
             composer.table(rows)
     yield source.composed(composer)
+
+
+def _with_notes(content: str) -> str:
+    """Footnotes in brackets: striprtf takes them for what is not printed."""
+    pieces, at, groups = list[str](), 0, list[bool]()
+    for brace in BRACE.finditer(content) if "\\footnote" in content else ():
+        if brace[0] == "{":
+            note = NOTE.match(content, brace.start())
+            groups.append(note is not None)
+            if note is not None:
+                pieces += [content[at : note.start()], f"{{ {OPENS}"]
+                at = note.end()
+        elif brace[0] == "}" and groups and groups.pop():
+            pieces += [PARAGRAPH.sub("", content[at : brace.start()]).strip(), ")"]
+            at = brace.start()
+    return "".join([*pieces, content[at:]])

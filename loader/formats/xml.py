@@ -5,7 +5,7 @@ Entities that a file defines are put in within libxml2's bounds; no other file a
 
 import html.entities
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lxml import etree
@@ -32,7 +32,7 @@ BLOCKS = frozenset(
         "attribution glossterm glossdef bibliomixed seg td th entry tr row note tip warning caution important "
         "example figure informalexample blockquote itemizedlist orderedlist variablelist varlistentry "
         "simplelist segmentedlist procedure step substeps qandaset qandaentry list steps tree terms table "
-        "informaltable code caption sidebar abstract footnote legalnotice media",
+        "informaltable code caption sidebar abstract legalnotice media",
     )
 )
 DROPPED = frozenset(
@@ -48,7 +48,13 @@ LISTS = frozenset({"variablelist", "glosslist", "qandaset", "terms"})
 TERMS = frozenset({"term", "glossterm", "question"})
 KEEPS_BLANKS = frozenset({"screen", "programlisting", "literallayout", "synopsis", "code"})
 ITEMS = frozenset({"listitem", "item", "step", "member"})
-MARKED = {"superscript": raised, "subscript": lowered, "sup": raised, "sub": lowered}
+MARKED: dict[str, Callable[[str, str], str]] = {  # words within a line, by the character before
+    "superscript": raised,
+    "subscript": lowered,
+    "sup": raised,
+    "sub": lowered,
+    "footnote": lambda before, words: f" ({words})" if words else "",
+}
 ENTITY = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,30});")
 DEFINED = re.compile(rb"<!ENTITY\s+([\w.-]+)\s")
 DECLARATION = re.compile(rb"\A\s*<\?xml[^>]*>")
@@ -151,7 +157,8 @@ class _Walk:
             self._flush()
         self._lists += name in LISTS
         if name in ITEMS and _name(node.getparent()) not in ("varlistentry", "terms"):
-            self._bullet = "- "
+            previous = node.getprevious()
+            self._bullet, self._follows = "- ", previous is not None and _name(previous) in ITEMS
         keeps = name in KEEPS_BLANKS and (name != "code" or _name(node.getparent()) in SECTIONS | {"item", "example"})
         self._add_text(node.text, keeps)
         for number, child in enumerate(node):

@@ -16,6 +16,10 @@ from shardqa.loader.formats import html
         ("<tr><th colspan=2>Berta<tr><th>Length<td>44 m", "Berta\n\nLength: 44 m"),
         ("<tr><td rowspan=2><th>Note<tr><td colspan=2>Not on Sundays.", "Note\nNot on Sundays."),
         ("<tr><th rowspan=2>Salt<td>3<tr><td>4", "Salt: 3\nSalt | 4"),
+        (
+            '<tr class="question"><td>1.<td>Where?<tr class="answer"><td><td><p>Here.<p>Or there.',
+            "1. Where?\n\nHere.\n\nOr there.",
+        ),
     ],
 )
 def test_headers_of_columns_and_of_rows_are_told_apart(rows: str, text: str) -> None:
