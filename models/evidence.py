@@ -43,12 +43,13 @@ def sentence_logits(
     start: NDArray[np.float32], end: NDArray[np.float32], sentences: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """(first token of each sentence, its logit), [sentences] each; the logits given are the passage's tokens', [n]."""
-    firsts = np.flatnonzero(np.diff(sentences, prepend=-1))
-    lasts = np.append(firsts[1:], len(sentences))
-    room = np.repeat(lasts, lasts - firsts) - np.arange(len(sentences))  # tokens up to the sentence's end
+    is_first = np.ones(len(sentences), dtype=np.bool_)
+    np.not_equal(sentences[1:], sentences[:-1], out=is_first[1:])
+    firsts = is_first.nonzero()[0]
+    room = sentences.searchsorted(sentences, "right") - np.arange(len(sentences))  # tokens up to the sentence's end
     spans = band(start, end, MAX_SPAN_TOKENS)
     spans[np.arange(MAX_SPAN_TOKENS) >= room[:, None]] = -np.inf
-    return firsts, np.logaddexp.reduceat(spans.max(axis=1), firsts)
+    return firsts, np.logaddexp.reduceat(np.maximum.reduce(spans, axis=1), firsts)
 
 
 def likeliest(
@@ -63,13 +64,13 @@ def likeliest(
     one's sentence, [n].
     """
     firsts, logits = sentence_logits(logits_of.start, logits_of.end, sentences)
-    lasts = np.append(firsts[1:], len(sentences)) - 1
+    lasts = [*(firsts[1:] - 1).tolist(), len(sentences) - 1]
     of_tokens = logits_of.evidence
     means = np.zeros(len(firsts)) if of_tokens is None else sentence_means(of_tokens, firsts)
-    chosen = set(np.argsort(-logits, kind="stable")[:PER_PASSAGE].tolist())
+    chosen = set((-logits).argsort(kind="stable")[:PER_PASSAGE].tolist())
     for span in spans:
-        first, last = np.searchsorted(firsts, [span.start_token, span.end_token], side="right") - 1
-        chosen |= set(range(int(first), int(last) + 1))
+        first, last = (firsts.searchsorted([span.start_token, span.end_token], "right") - 1).tolist()
+        chosen |= set(range(first, last + 1))
     return [
         Sentence(
             int(offsets[firsts[number], 0]), int(offsets[lasts[number], 1]), float(logits[number]), float(means[number])
@@ -101,6 +102,7 @@ def own(
     offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span, evidence: NDArray[np.float32] | None = None
 ) -> Sentence:
     """From the beginning of the span's first sentence to the end of its last, with the span's logit."""
-    inside = np.flatnonzero((sentences >= sentences[span.start_token]) & (sentences <= sentences[span.end_token]))
-    mean = 0.0 if evidence is None else float(evidence[inside].mean())
-    return Sentence(int(offsets[inside[0], 0]), int(offsets[inside[-1], 1]), span.logit, mean)
+    first = sentences.searchsorted(sentences[span.start_token])
+    end = sentences.searchsorted(sentences[span.end_token], "right")
+    mean = 0.0 if evidence is None else float(evidence[first:end].mean())
+    return Sentence(int(offsets[first, 0]), int(offsets[end - 1, 1]), span.logit, mean)

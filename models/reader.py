@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -197,11 +197,13 @@ def best_spans(
     more fit; of equals the earlier, then the shorter, wins. Raises BadModel when the network gave NaN or infinity.
     """
     start, end = start_logits[passage], end_logits[passage]
-    if not (np.isfinite(start).all() and np.isfinite(end).all()):
+    if not np.isfinite(np.add.reduce(start) + np.add.reduce(end)):
         raise BadModel("the reader gave logits that are not finite; export or quantize it again")
     scores = band(start, end, max_tokens)
     if sentences is not None and scores.size and sentences[0] != sentences[-1]:
-        scores -= _crossings(sentences, max_tokens)
+        leap = _windows(sentences, max_tokens, sentences[-1]) - sentences[:, None]
+        np.subtract(scores, CROSSING, out=scores, where=leap > 0)
+        scores[leap >= PARAGRAPH] = -np.inf
     spans: list[Span] = []
     while len(spans) < n_best and scores.size:
         first, extra = divmod(int(scores.argmax()), scores.shape[1])
@@ -216,24 +218,21 @@ def best_spans(
 
 def band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> NDArray[np.float32]:
     """``band[i, d]`` is the logit of the span from i to i + d, minus infinity past the passage's end."""
-    padded = np.concatenate([end, np.full(width - 1, -np.inf, dtype=end.dtype)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, width) if len(end) else padded[:0, None]
-    return np.asarray(start[:, None] + windows, dtype=np.float32)
+    return np.asarray(start[:, None] + _windows(end, width, -np.inf), dtype=np.float32)
 
 
-def _crossings(sentences: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-    """``crossings[i, d]`` is the cost of a span from i to i + d that leaves its sentence, infinity its paragraph."""
-    padded = np.concatenate([sentences, np.full(width - 1, sentences[-1])])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, width)
-    leap = windows - sentences[:, None]
-    return np.where(leap >= PARAGRAPH, np.float32(np.inf), np.where(leap > 0, np.float32(CROSSING), np.float32(0)))
+def _windows(values: NDArray[Any], width: int, beyond: float) -> NDArray[Any]:
+    """``windows[i, d]`` is the value at i + d, ``beyond`` past the last; numpy's own views of windows take longer."""
+    padded = np.empty(len(values) + width - 1, values.dtype)
+    padded[: len(values)], padded[len(values) :] = values, beyond
+    return np.ndarray((len(values), width), padded.dtype, padded, strides=(padded.itemsize, padded.itemsize))
 
 
 def _strike_out(band: NDArray[np.float32], first: int, last: int) -> None:
     """Set every span that shares a token with first..last to minus infinity, in place."""
     band[first : last + 1] = -np.inf
-    for begin in range(max(0, first - band.shape[1] + 1), first):
-        band[begin, first - begin :] = -np.inf
+    before = band[max(0, first - band.shape[1] + 1) : first]
+    before[np.arange(band.shape[1]) >= np.arange(len(before), 0, -1)[:, None]] = -np.inf
 
 
 def null_logit(start_logits: NDArray[np.float32], end_logits: NDArray[np.float32]) -> float:

@@ -18,7 +18,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter, mul
 from pathlib import Path
 from typing import Any, TypeVar
@@ -187,7 +187,7 @@ class Scoring:
 
     def record(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {"version": VERSION, **asdict(self)}
+        return {"version": VERSION, **_fields(self)}
 
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
@@ -233,6 +233,9 @@ class Scoring:
         return chance(of_span + weights.evidence * evidence + weights.relevance * relevance)
 
 
+_fields = lru_cache(8)(asdict)  # each answer of a shard brings those of its model
+
+
 def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
     return chance(weights.bias + sum(map(mul, _signals(weights), _signals(signals))))
 
@@ -264,29 +267,32 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: in
     best_rank, second = (*sorted(ranks.scores, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
     length = math.log(1 + len(question.split()))
-    words = [metrics.normalize(one.text) for one in candidates]
-    best = _best_by_words(words, candidates)
+    best = _best_by_words(candidates)
     return [
         Signals(
             margin=one.margin,
             lag=lag(one.rank_score, best_rank),
-            gap=_gap(own, one.margin, best),
+            gap=_gap(metrics.normalize(one.text), one.margin, best),
             fall=fall,
             length=length,
             rank=ranks.height(one.rank_score),
             evidence=one.evidence,
             relevance=one.relevance,
         )
-        for own, one in zip(words[:n], candidates[:n], strict=True)
+        for one in candidates[:n]
     ]
 
 
-def _best_by_words(words: Sequence[str], candidates: Sequence[Spanned]) -> list[tuple[float, str]]:
-    """The two best margins of different words, best first."""
-    best: dict[str, float] = {}
-    for own, one in zip(words, candidates, strict=True):
-        best[own] = max(one.margin, best.get(own, -math.inf))
-    return sorted(((margin, own) for own, margin in best.items()), reverse=True)[:2]
+def _best_by_words(candidates: Sequence[Spanned]) -> list[tuple[float, str]]:
+    """The two best margins of different words, best first; the words of those below are not looked at."""
+    best: list[tuple[float, str]] = []
+    for one in sorted(candidates, key=attrgetter("margin"), reverse=True):
+        own = metrics.normalize(one.text)
+        if not best or own != best[0][1]:
+            best.append((one.margin, own))
+        if len(best) == 2:
+            break
+    return best
 
 
 def _gap(own: str, margin: float, best: Sequence[tuple[float, str]]) -> float:

@@ -19,6 +19,7 @@ from shardqa import analysis, bridges, checks, filters, keys
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.shard.rankings import MAX_LIMIT, StatisticsArgument
+from shardqa.models.tokenizer import MAX_QUESTION_TOKENS
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
@@ -54,7 +55,8 @@ class Rank:
         keys.check_corpus(corpus)
         await permissions.to_ask(self._runtime, corpus)
         question = checks.question(text)
-        self._tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
+        if len(question) >= MAX_QUESTION_TOKENS or not question.isascii():  # else it has no more pieces than characters
+            self._tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
         await self._sync.synced()
         epoch = await self._sync.epoch(corpus)
         # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.

@@ -9,6 +9,7 @@ import re
 import unicodedata
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from shardqa.errors import BadCorpusName, BadDocumentId, BadKey, EmptyQuestion
@@ -276,6 +277,7 @@ def parse_doc(key: str) -> DocKey:
     return parsed
 
 
+@lru_cache(1_024)  # engine and shards look at a passage's key many times a question
 def parse_passage(key: str) -> PassageKey:
     corpus, tag, rest = _head(key, "passage")
     document, _, n = rest.rpartition(":")
