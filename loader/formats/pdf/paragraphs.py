@@ -13,6 +13,7 @@ from shardqa.loader.formats.pdf.tables import Table
 
 MARGIN = 2  # lines at the top and at the bottom of a page that may be a running head or foot
 REPEATED = 0.5  # share of the pages that a running head stands on, at least
+MOST_NUMBERS = 3  # of a line that may be no page's number
 LEAST_PAGES = 4  # of a document whose running heads can be told from its text
 FULL = 0.7  # of the page's longest line: a shorter line ends its paragraph
 WIDER = 0.35  # of a line's height: by as much a paragraph is further from the next than lines are
@@ -134,14 +135,19 @@ def _begins(part: str | Table, title: str) -> bool:
 
 def _is_running(page: PageText, at: int, n: int, running: set[str], titles: set[str]) -> bool:
     block = page.blocks[at]
-    return (
-        at in page.margin and isinstance(block, str) and block.casefold() not in titles and _shape(block, n) in running
-    )
+    if at not in page.margin or not isinstance(block, str) or block.casefold() in titles:
+        return False
+    return not running.isdisjoint(_shapes(block, n))
 
 
-def _shape(line: str, page: int) -> str:
-    """The line with its numbers counted from the page's own, so that page numbers are alike on all pages."""
-    return DIGITS.sub(lambda found: f"<{int(found[0][:9]) - page}>", line)
+def _shapes(line: str, page: int) -> set[str]:
+    """The line with its numbers as they are or counted from the page's own, so that `3 of 40` is alike on all pages."""
+    first, *words = DIGITS.split(line)
+    shapes = [first]
+    for n, (number, following) in enumerate(zip(DIGITS.findall(line), words, strict=True)):
+        ways = (number, f"<{int(number[:9]) - page}>")[n >= MOST_NUMBERS :]
+        shapes = [f"{shape}{way}{following}" for shape in shapes for way in ways]
+    return set(shapes)
 
 
 def _running(pages: list[PageText]) -> set[str]:
@@ -151,7 +157,7 @@ def _running(pages: list[PageText]) -> set[str]:
     counts: Counter[str] = Counter()
     for n, page in enumerate(pages):
         lines = (page.blocks[at] for at in page.margin)
-        counts.update({_shape(line, n) for line in lines if isinstance(line, str)})
+        counts.update({shape for line in lines if isinstance(line, str) for shape in _shapes(line, n)})
     return {shape for shape, count in counts.items() if count >= max(REPEATED * len(pages), LEAST_PAGES)}
 
 
