@@ -31,6 +31,7 @@ class ActivityKind(IntEnum):
     IDLE = 0
     FUNCTION = 1
     MODEL = 2
+    LOAD = 3  # of a model
 
 
 class Activity:

@@ -60,6 +60,20 @@ def test_a_worker_that_goes_on_in_time_is_kept(make: Make) -> None:
     assert server.info()["worker_killed_silent"] == 0
 
 
+def test_a_worker_that_loads_a_model_may_be_silent_for_longer(make: Make) -> None:
+    server = make(arguments="HEARTBEAT 60000")
+    assert server.order("show", 3, "a model that is loaded", "60") == b"OK"
+    pid = stop(server)
+    replies: list[object] = []
+    thread = threading.Thread(target=lambda: replies.append(server.order("echo", "x")))
+    thread.start()
+    until(lambda: int(server.info()["worker_silent_ms"]) > 1500)
+    assert server.info()["worker_state"] == "ready"
+    os.kill(pid, signal.SIGCONT)
+    thread.join(30)
+    assert replies == [[b"x"]]
+
+
 def test_with_heartbeat_0_a_silent_worker_is_left_alone(make: Make) -> None:
     server = make(arguments="HEARTBEAT 0 TIMEOUT 1500")
     pid = stop(server)

@@ -2,11 +2,11 @@
  *
  * Main thread, in BEFORE_SLEEP. The worker beats ten times a second from a thread that needs the
  * interpreter's lock for it. So it is silent when it is stopped, deadlocked, or inside C code
- * that keeps the lock. After SILENT_US requests are refused and those that wait are answered
- * TRYAGAIN; after HEARTBEAT ms it is killed. One that uses its processor computes, perhaps well
- * within the deadline of what it computes: it has until TIMEOUT, and what it computes for goes
- * on waiting. A beat that comes while a function is past its own deadline means that the worker
- * could not interrupt it: killed as well.
+ * that keeps the lock. After SILENT_US, or LOADING_US while it loads a model, requests are refused
+ * and those that wait are answered TRYAGAIN; after HEARTBEAT ms it is killed. One that uses its
+ * processor computes, perhaps well within the deadline of what it computes: it has until TIMEOUT,
+ * and what it computes for goes on waiting. A beat that comes while a function is past its own
+ * deadline means that the worker could not interrupt it: killed as well.
  *
  * Time is counted in looks, at most LOOK_MAX_US each: while Redis itself stood still, the worker
  * had no chance to be seen. */
@@ -27,6 +27,7 @@ enum {
     LOOK_US = 50000,       /* between two looks */
     LOOK_MAX_US = 250000,  /* counted for one look */
     SILENT_US = 700000,    /* of silence until requests are refused */
+    LOADING_US = 10000000, /* the same while a model loads: the first one's library keeps the lock as it is imported */
     GRACE_US = 1000000,    /* a function has past its deadline: the worker tries to interrupt it first */
     SAMPLE_US = 300000,    /* over which its processor time is looked at; twice within SILENT_US */
     TRACE_US = 300000,     /* before it kills, it asks the worker where its threads are */
@@ -71,7 +72,7 @@ int activity_open(void) {
 /* A copy, with what the worker may have written wrong put right. False where the slot is idle. */
 bool activity_slot(int i, struct activity_slot *slot) {
     memcpy(slot, (const void *)&shardqa.activity.page->slots[i], sizeof *slot);
-    if (slot->kind != ACTIVITY_FUNCTION && slot->kind != ACTIVITY_MODEL) return false;
+    if (slot->kind < ACTIVITY_FUNCTION || slot->kind > ACTIVITY_LOAD) return false;
     if (slot->length >= ACTIVITY_NAME) slot->length = ACTIVITY_NAME - 1;
     slot->name[slot->length] = '\0';
     for (char *c = slot->name; *c; c++)
@@ -152,6 +153,14 @@ static uint64_t patience_us(bool computing) {
     return computing && timeout > heartbeat ? timeout : heartbeat;
 }
 
+/* Whether any thread of the worker loads one. */
+static bool loads_model(void) {
+    struct activity_slot slot;
+    for (int i = 0; i < ACTIVITY_SLOTS; i++)
+        if (activity_slot(i, &slot) && slot.kind == ACTIVITY_LOAD) return true;
+    return false;
+}
+
 /* The steps of a silence: refuse requests, ask for a trace, kill. */
 static struct verdict check_silence(void) {
     struct activity *a = &shardqa.activity;
@@ -160,7 +169,8 @@ static struct verdict check_silence(void) {
     if (a->silent_us < SILENT_US) return verdict;
     bool stopped = a->stopped, computing = a->computing;
     uint64_t patience = patience_us(computing);
-    if (!a->silent && a->beat != 0 && shardqa.link.state == LINK_READY) {
+    bool due = a->silent_us >= LOADING_US || !loads_model();
+    if (due && !a->silent && a->beat != 0 && shardqa.link.state == LINK_READY) {
         a->silent = verdict.fell_silent = true;
         shardqa.counters.silences++;
     }

@@ -14,7 +14,7 @@
 enum { ACTIVITY_SLOTS = 63, ACTIVITY_NAME = 212, ACTIVITY_FD = 4 };
 #define ACTIVITY_FD_TEXT "4" /* as the worker's environment says it */
 
-enum activity_kind { ACTIVITY_IDLE, ACTIVITY_FUNCTION, ACTIVITY_MODEL };
+enum activity_kind { ACTIVITY_IDLE, ACTIVITY_FUNCTION, ACTIVITY_MODEL, ACTIVITY_LOAD /* of a model */ };
 
 /* How a worker ended, as far as what it computed is concerned. */
 enum activity_end {
@@ -29,7 +29,7 @@ struct activity_slot {
     uint32_t kind; /* enum activity_kind */
     uint32_t thread;      /* the kernel's id of the thread that computes */
     uint64_t request;     /* id of the frame it computes for; 0: none */
-    uint64_t subject;     /* ACTIVITY_MODEL: the model's id */
+    uint64_t subject;     /* ACTIVITY_MODEL, ACTIVITY_LOAD: the model's id */
     uint64_t deadline_us; /* of CLOCK_MONOTONIC; 0: none */
     uint32_t length;      /* bytes of name */
     uint32_t unused;

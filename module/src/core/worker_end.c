@@ -9,7 +9,7 @@
 
 /* What ran alone is blamed more than what ran beside others. */
 static void blame(const struct activity_slot *slot, enum activity_end end, bool alone) {
-    if (slot->kind == ACTIVITY_MODEL) shardqa.above->model_fatal(slot->subject, end, alone);
+    if (slot->kind != ACTIVITY_FUNCTION) shardqa.above->model_fatal(slot->subject, end, alone);
     struct pending *pending = slot->request ? pending_find(slot->request) : NULL;
     bool its_own_doing = end == ENDED_BY_ITSELF || end == ENDED_BY_WORK;
     if (pending && pending->on_fatality && its_own_doing) pending->on_fatality(pending);

@@ -96,8 +96,8 @@ class ModelActivity:
     name: bytes
     model: int  # the module's id
 
-    def begin(self) -> int:
-        return self.activity.begin(ActivityKind.MODEL, self.name, subject=self.model)
+    def begin(self, kind: ActivityKind = ActivityKind.MODEL) -> int:
+        return self.activity.begin(kind, self.name, subject=self.model)
 
     def end(self, slot: int) -> None:
         self.activity.end(slot)
@@ -194,7 +194,7 @@ class LoadedModel:
     def _live(self) -> None:
         load, self._load = self._load, None
         assert load is not None
-        slot = self._activity.begin()
+        slot = self._activity.begin(ActivityKind.LOAD)
         try:
             model = load()
             self._padding = padding_of(self._padded, model)
