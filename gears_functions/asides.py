@@ -20,12 +20,12 @@ ENTRIES = 15  # lines from which it is an index of a book
 LINE = 160  # characters of a line that may be an entry
 LICENCE = re.compile(
     r"permission is (?:hereby )?granted[^\n]{0,40}(?:to copy|to use|free of charge|to make and distribute)"
-    r"|redistribution and use in source and binary forms"
+    r"|redistribution and use in source and binary forms|redistributions (?:of source code|in binary form) must"
     r"|(?:provided|distributed)[^\n]{0,60}?(?:as is\b|without any warranty)"
     r"|without even the implied warranty"
     r"|in no event shall the (?:authors?|copyright|regents|contributors)"
     r"|(?:you should have received|see) a copy of the gnu"
-    r"|you can redistribute it and/or modify",
+    r"|you (?:can|may) (?:re)?distribute it and/or modify",
     re.IGNORECASE,
 )
 PARAGRAPH = 2_000  # characters of a paragraph that may be a notice

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from shardqa.models.tokenizer import Tokenizer
 
-VERSION = 4  # part of a document's digest: raise it when the same document would become other passages
+VERSION = 5  # part of a document's digest: raise it when the same document would become other passages
 
 WINDOW = 128  # word pieces a passage aims at: a few sentences, what a reader trained on paragraphs expects
 OVERLAP = 24  # word pieces two neighbours share at least: about a sentence, so that no answer loses its context

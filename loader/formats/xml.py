@@ -31,8 +31,8 @@ BLOCKS = frozenset(
         "funcsynopsis listing term listitem item member refname refpurpose refnamediv question answer "
         "attribution glossterm glossdef bibliomixed seg td th entry tr row note tip warning caution important "
         "example figure informalexample blockquote itemizedlist orderedlist variablelist varlistentry "
-        "simplelist segmentedlist procedure step substeps qandaset qandaentry list steps tree terms table "
-        "informaltable code caption sidebar abstract legalnotice media",
+        "simplelist segmentedlist glosslist glossentry procedure step substeps qandaset qandaentry list steps tree "
+        "terms table informaltable code caption sidebar abstract legalnotice media",
     )
 )
 DROPPED = frozenset(

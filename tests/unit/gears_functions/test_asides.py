@@ -10,6 +10,8 @@ from shardqa.models.tokenizer import Tokenizer
 CONTENTS = "1 Harbour tales . . . . . . . . 3\n2 The fleet ................ 4\n3 Ropes and knots . . . . . 12\n"
 INDEX = "".join(f"{word}, {n + 1}{', 40' if n % 2 else ''}\n" for n, word in enumerate("abcdefghijklmnopqrst"))
 LICENCE = "Permission is hereby granted, free of charge, to any person to deal in the ropes."
+NOTICE = "Permission to sail: you may distribute it and/or modify it under the terms of the islands."
+BSD = "- Permission: redistributions of source code must retain the above list of ropes."
 PROSE = "The harbour was built in 1780. It holds forty boats."
 
 
@@ -21,7 +23,7 @@ def left(text: str) -> str:
     return kept + text[at:]
 
 
-@pytest.mark.parametrize("aside", [CONTENTS, INDEX, LICENCE], ids=["contents", "index", "licence"])
+@pytest.mark.parametrize("aside", [CONTENTS, INDEX, LICENCE, NOTICE, BSD])
 def test_an_aside_is_left_out_and_what_stands_around_it_is_not(aside: str) -> None:
     searched = left(f"{PROSE}\n\n{aside}\n\n{PROSE}")
     assert searched.count(PROSE) == 2
