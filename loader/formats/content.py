@@ -117,8 +117,9 @@ def _of_text(name: str, start: bytes) -> str:
     text = start.decode(encoding, "replace") if encoding else ""
     controls = sum(character < " " and character not in "\t\n\r\f\x1b\b" for character in text)
     if not encoding or controls > len(text) // 100:
-        suffix = PurePath(name).suffix
-        raise BadDocument(f"binary, and nothing in it says what it is (suffix {suffix or '(none)'!r}); {advice(name)}")
+        bare = name.lower().removesuffix(".gz")
+        suffix = PurePath(bare).suffix or "(none)"
+        raise BadDocument(f"binary, and nothing in it says what it is (suffix {suffix!r}); {advice(bare)}")
     if (markup := MARKUP.match(text)) is not None:
         return ".html" if "html" in markup[1].lower() else ".xml"
     if mail.FROM.match(start):
