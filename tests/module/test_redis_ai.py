@@ -1,4 +1,4 @@
-"""RedisAI's users find their load arguments, AI.CONFIG and INFO; its old dumps are refused with a remedy."""
+"""RedisAI's users find their load arguments, AI.CONFIG and INFO; its old dumps are read."""
 
 import os
 from collections.abc import Iterator
