@@ -12,7 +12,7 @@ from shardqa.loader.formats.pdf.page import TextLine
 from shardqa.loader.formats.pdf.tables import Table
 
 MARGIN = 2  # lines at the top and at the bottom of a page that may be a running head or foot
-REPEATED = 0.5  # share of the pages that a running head stands on, at least
+REPEATED = 0.4  # share of the pages that a running head stands on, at least: in books each second
 MOST_NUMBERS = 3  # of a line that may be no page's number
 LEAST_PAGES = 4  # of a document whose running heads can be told from its text
 FULL = 0.7  # of the page's longest line: a shorter line ends its paragraph

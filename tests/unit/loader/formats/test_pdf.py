@@ -103,12 +103,14 @@ def test_a_table_of_figures_has_no_header() -> None:
     assert "3 | 10 | 17 | 24" in text(built(Table(rows))).split("\n")
 
 
-@pytest.mark.parametrize("foot", ["{}", "Handbook {} / 9", "Page {} of 9, edition 2"])
-def test_a_running_foot_is_no_text_whatever_pages_it_counts(foot: str) -> None:
+@pytest.mark.parametrize(
+    ("foot", "every"), [("{}", 1), ("Handbook {} / 9", 1), ("Page {} of 9, edition 2", 1), ("{} Handbook", 2)]
+)
+def test_a_running_foot_is_no_text_whatever_pages_it_counts(foot: str, every: int) -> None:
     def paint(canvas: Canvas) -> None:
         for n in range(1, 10):
             canvas.drawString(60, 700, f"The mill {n * n} stands by the sea.")
-            canvas.drawString(60, 40, foot.format(n))
+            canvas.drawString(60, 40, "" if n % every else foot.format(n))
             canvas.showPage()
 
     assert text(painted(paint)).split("\n\n") == [f"The mill {n * n} stands by the sea." for n in range(1, 10)]
