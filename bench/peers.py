@@ -4,7 +4,8 @@
 
 The peers (transformers 4.57's pipeline, Haystack 2's ExtractiveReader) read passages that are handed to them, in
 float32 on torch. shardqa's time is a whole question's: found, ranked and read by a shard, over Redis, nothing cached.
-They take turns, block by block. Skips where the peers can't be installed.
+They take turns, block by block. Then ASKERS ask shardqa side by side; a peer has all threads at work with one question,
+so its rate is that of its mean time, whoever waits. Skips where the peers can't be installed.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from tests.environments import NotInstallable, made
 
 PACKAGES = ("haystack-ai==2.31.0", "transformers==4.57.6", "accelerate==1.12.0")
 ORACLE = Path(__file__).with_name("peers_oracle.py")
-BLOCKS = 3
+BLOCKS, ASKERS = 3, 12
 K = 5
 # By the score from which no more is read.
 FORMS = {"shardqa": Settings.model_fields["sure"].default, "shardqa, all five read": 1.0}
@@ -76,6 +77,20 @@ async def ours(settings: Settings, sure: float, questions: list[str]) -> list[fl
     return seconds
 
 
+async def rate(settings: Settings, questions: list[str]) -> float:
+    """Questions a second of ASKERS side by side."""
+    left = iter(questions)
+    async with await Engine.connect(settings.model_copy(update={"cache_megabytes": 0})) as engine:
+
+        async def asker() -> None:
+            for question in left:
+                await engine.ask(question, k=K, fresh=True)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(asker() for _ in range(ASKERS)))
+        return len(questions) / (time.perf_counter() - began)
+
+
 def theirs(python: Path, checkpoint: Path, tasks: list[dict[str, Any]], threads: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         questions, out = Path(folder, "questions.json"), Path(folder, "out.json")
@@ -105,7 +120,8 @@ def main(
     every = [one.text for one in found.questions if one.document in known]
     questions = [every[n * len(every) // limit] for n in range(limit)]
     seconds: dict[str, list[float]] = {}
-    with temporary_cluster(1, threads) as cluster, tempfile.TemporaryDirectory() as folder:
+    runs = ("THREADS_PER_QUEUE", str(threads))  # many runs of one thread answer more than one of many
+    with temporary_cluster(1, module_arguments=runs) as cluster, tempfile.TemporaryDirectory() as folder:
         settings, checkpoint = settings_of(cluster), Path(folder, "checkpoint")
         dequantize(shipped.folder(), checkpoint, Check(limit=4))
         asyncio.run(fill(settings, shelf))
@@ -116,7 +132,12 @@ def main(
                 took[name] = asyncio.run(ours(settings, sure, questions[block::BLOCKS]))
             for name, times in took.items():
                 seconds.setdefault(name, []).extend(times)
+        ours_a_second = asyncio.run(rate(settings, questions))
     _print(seconds, limit, len(shelf), threads)
+    print(f"  {ASKERS} askers: shardqa {ours_a_second:.1f} questions a second")
+    for name in seconds.keys() - FORMS:
+        theirs_a_second = 1 / float(np.mean(seconds[name]))
+        print(f"  {name:28} {theirs_a_second:8.1f} a second, shardqa {ours_a_second / theirs_a_second:.1f}x")
 
 
 def _print(seconds: dict[str, list[float]], questions: int, documents: int, threads: int) -> None:
