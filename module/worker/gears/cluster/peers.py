@@ -42,6 +42,7 @@ class Peers:
         self._made: dict[str, str] = {}  # node id -> the token we made for it
         self._proven: dict[str, str] = {}  # node id -> the token it vouched for
         self._asking: dict[str, asyncio.Lock] = {}  # node id -> one question at a time
+        self._greeting: dict[str, asyncio.Lock | None] = {}  # node id -> for its first message; None: it had one
         self._handlers: dict[str, Handler] = {}
 
     def handle_with(self, verb: str, handler: Handler) -> None:
@@ -51,10 +52,21 @@ class Peers:
     async def send(self, node: Node, verb: str, *arguments: Argument, patience: float = PATIENCE) -> Any:
         """The reply of one peer. Raises redis.ResponseError; its text names the node when that did not answer."""
         token = self._made.setdefault(node.id, secrets.token_hex(TOKEN))
+        greeting = self._greeting.setdefault(node.id, asyncio.Lock())
+        if greeting is not None:
+            await self._greet(node, token, greeting)
         reply = await self._cluster.ask(node, (COMMAND, self._cluster.node, token, verb, *arguments), patience)
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def _greet(self, node: Node, token: str, greeting: asyncio.Lock) -> None:
+        """Has it prove our token by one message alone: many could take all connections of both nodes, and none be left
+        for the questions. Who waited goes on, whatever came of it."""
+        async with greeting:
+            if self._greeting[node.id] is greeting:
+                reply = await self._cluster.ask(node, (COMMAND, self._cluster.node, token, "ALIVE", ""), PATIENCE)
+                self._greeting[node.id] = asyncio.Lock() if isinstance(reply, Exception) else None
 
     async def send_all(
         self, nodes: Sequence[Node], verb: str, *arguments: Argument, patience: float = PATIENCE
