@@ -128,9 +128,8 @@ def _take_in_marks(text: str, offsets: NDArray[np.int32]) -> None:
     """
     if text.isascii():
         return
-    for piece, end in enumerate(offsets[:, 1].tolist()):
-        stretched = end
-        while stretched < len(text) and unicodedata.category(text[stretched]) == "Mn":
-            stretched += 1
-        if stretched > end and (piece + 1 == len(offsets) or offsets[piece + 1, 0] >= end):
-            offsets[piece, 1] = stretched
+    limits = [*offsets[1:, 0].tolist(), len(text)]  # a mark that the normaliser does not know is a piece itself
+    for piece, (end, limit) in enumerate(zip(offsets[:, 1].tolist(), limits, strict=False)):
+        while end < limit and unicodedata.category(text[end]) == "Mn":
+            end += 1
+        offsets[piece, 1] = end

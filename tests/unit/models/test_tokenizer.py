@@ -77,6 +77,10 @@ def test_a_combining_accent_belongs_to_its_letter() -> None:
     assert pieces("a cafe\u0301.") == ["a", "cafe\u0301", "."]
 
 
+def test_a_mark_that_is_a_piece_of_its_own_belongs_to_no_other() -> None:
+    assert pieces("a!\U00011a01") == ["a", "!", "\U00011a01"]
+
+
 def test_both_forms_of_an_accent_are_the_same_word() -> None:
     assert TOKENIZER.passage("cafe\u0301").ids.tolist() == TOKENIZER.passage("caf\u00e9").ids.tolist()
 
