@@ -31,6 +31,7 @@ from redis import Redis
 
 from shardqa import machine, tensors
 from shardqa.models import shipped
+from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS
 from shardqa.module.worker import resp
 from shardqa.module.worker.__main__ import NICENESS
 
@@ -42,6 +43,7 @@ PIPELINE = 50
 TENSOR = 4096  # bytes
 BATCH = 8
 LENGTHS = (20, 200)
+OUTPUTS = (*SPANS, EVIDENCE, RELEVANCE)
 WANTED = {"throughput": 0.93, "tensors": 0.7, "batching": 1.5}
 
 
@@ -134,8 +136,8 @@ def throughput() -> None:
         session, feed = direct_session(blob), example()
         client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", blob)
         keys = set_tensors(client, feed)
-        command: list[str | int] = ["AI.MODELEXECUTE", "m", "INPUTS", len(keys), *keys, "OUTPUTS", 2]
-        messages = [encoded(*command, f"start{n}", f"end{n}") for n in range(CLIENTS)]
+        command: list[str | int] = ["AI.MODELEXECUTE", "m", "INPUTS", len(keys), *keys, "OUTPUTS", len(OUTPUTS)]
+        messages = [encoded(*command, *(f"{name}{n}" for name in OUTPUTS)) for n in range(CLIENTS)]
         connections = Connections(port_of(client), messages)
         times = in_turn({"direct": lambda: in_threads(session, feed, RUNS), "command": lambda: connections.run(RUNS)})
         connections.close()
@@ -230,15 +232,19 @@ def batching(runs: int) -> None:
 
 def runs_of(model: str, keys: Sequence[Sequence[str]]) -> list[bytes]:
     return [
-        encoded("AI.MODELEXECUTE", model, "INPUTS", len(names), *names, "OUTPUTS", 2, f"{model}:s{n}", f"{model}:e{n}")
+        encoded("AI.MODELEXECUTE", model, "INPUTS", len(names), *names, "OUTPUTS", len(OUTPUTS), *outputs_of(model, n))
         for n, names in enumerate(keys)
     ]
+
+
+def outputs_of(model: str, number: int) -> list[str]:
+    return [f"{model}:{name}{number}" for name in OUTPUTS]
 
 
 def check_lengths(client: Redis) -> None:
     for n in range(BATCH):
         one, other = (
-            np.frombuffer(client.execute_command("AI.TENSORGET", f"{model}:s{n}", "BLOB"), np.float32)
+            np.frombuffer(client.execute_command("AI.TENSORGET", outputs_of(model, n)[0], "BLOB"), np.float32)
             for model in ("alone", "padded")
         )
         assert one.shape == other.shape, "each request gets its outputs in its own length"
@@ -258,12 +264,12 @@ def graph() -> None:
         set_tensors(client, feed)
         operations: list[tuple[str | int | bytes, ...]] = [
             ("AI.TENSORSET", "input_ids", "INT64", 1, TOKENS, "BLOB", ids),
-            ("AI.MODELEXECUTE", "m", "INPUTS", len(names), *names, "OUTPUTS", 2, "start", "end"),
-            ("AI.TENSORGET", "start", "BLOB"),
+            ("AI.MODELEXECUTE", "m", "INPUTS", len(names), *names, "OUTPUTS", len(OUTPUTS), *OUTPUTS),
+            ("AI.TENSORGET", OUTPUTS[0], "BLOB"),
         ]
         asked = [encoded(*operation) for operation in operations]
         words = [word for operation in operations for word in ("|>", *operation)]
-        whole = encoded("AI.DAGEXECUTE", "LOAD", len(names) - 1, *names[1:], "PERSIST", 2, "start", "end", *words)
+        whole = encoded("AI.DAGEXECUTE", "LOAD", len(names) - 1, *names[1:], "PERSIST", len(OUTPUTS), *OUTPUTS, *words)
         send = exchange(port_of(client))
         got = len(resp.bulk(bytes(TOKENS * 4)))
         expected = [5, 5, got]

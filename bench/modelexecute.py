@@ -66,7 +66,9 @@ def sender(port: int, *words: str | int) -> Callable[[], bytes]:
 
 def executor(port: int, session: Any) -> Callable[[], bytes]:
     names = [value.name for value in session.get_inputs()]
-    execute = sender(port, "AI.MODELEXECUTE", "model", "INPUTS", len(names), *names, "OUTPUTS", 2, "start", "end")
+    outputs = [value.name for value in session.get_outputs()]
+    words = ("INPUTS", len(names), *names, "OUTPUTS", len(outputs), *outputs)
+    execute = sender(port, "AI.MODELEXECUTE", "model", *words)
     assert execute() == resp.OK
     return execute
 

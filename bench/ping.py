@@ -11,11 +11,13 @@ from common import percentiles, temporary_cluster
 from redis import Redis
 
 from shardqa import machine
+from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS
 
 PHASES = 4  # idle and busy in turn
 SECONDS = 5.0  # of one phase
 LOADERS = 8
 SHAPE = (5, 160)
+OUTPUTS = (*SPANS, EVIDENCE, RELEVANCE)
 
 
 def ping_for(client: Redis, seconds: float) -> list[float]:
@@ -40,10 +42,10 @@ class Load:
 
     def _run(self, port: int, model: str, number: int) -> None:
         client = Redis(port=port)
-        outputs = [f"out:{{06S}}:{number}:{name}" for name in ("start", "end")]
+        outputs = [f"out:{{06S}}:{number}:{name}" for name in OUTPUTS]
         while not self.over.is_set():
             if self.busy.wait(0.1):
-                command = ("AI.MODELEXECUTE", model, "INPUTS", 3, *INPUTS, "OUTPUTS", 2, *outputs)
+                command = ("AI.MODELEXECUTE", model, "INPUTS", 3, *INPUTS, "OUTPUTS", len(OUTPUTS), *outputs)
                 client.execute_command(*command)
                 self.done += 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shardqa.errors import BadModel
 
-NAME = "reader-v2-int8"
+NAME = "reader-v3-int8"
 """The reader's name in keys and in what the API reports."""
 
 ENCODER_NAME = "all-minilm-l6-v2-int8"

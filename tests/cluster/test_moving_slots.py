@@ -357,7 +357,7 @@ def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_secon
     nodes: list[Redis], shards: Shards
 ) -> None:
     tag, _ = shards.tag_of("Ada")
-    key = keys.model("reader-v2-int8", tag)
+    key = keys.model("reader-v3-int8", tag)
     giver, taker = of_slot(nodes, key)
     move(tags.slot(key), nodes)
     wait_until(lambda: len(taker.keys("model:*")) == 1, "the second reader is gone")

@@ -122,7 +122,7 @@ def test_tests_of_units_lie_as_their_sources_do(tests: Path, package: Path) -> N
 
 def test_models_has_the_folders_of_reader_and_encoder() -> None:
     folders = {path.relative_to(ROOT / "models").parts[0] for path in sources() if (ROOT / "models") in path.parents}
-    assert {name for name in folders if "." not in name} == {"reader-v2-int8", "all-minilm-l6-v2-int8"}
+    assert {name for name in folders if "." not in name} == {"reader-v3-int8", "all-minilm-l6-v2-int8"}
 
 
 def test_only_keys_spells_a_key() -> None:

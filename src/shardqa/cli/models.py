@@ -64,7 +64,7 @@ def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
 def card(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show a model's card: origin, licence, data, recipe, steps with their verdicts, scores, sizes, latencies.
 
-    Example: shardqa models card reader-v2-int8
+    Example: shardqa models card reader-v3-int8
     """
     entry = store_of(store).find(model)
     if as_json:

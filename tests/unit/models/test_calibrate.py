@@ -37,6 +37,6 @@ def test_domains_without_trick_questions_teach_the_order_as_well() -> None:
 
 def test_the_shipped_reader_believes_the_passage_with_the_name_before_a_better_sentence_of_another() -> None:
     """Four logits do not make up for half of the rank: a row of a table is read worse than a plain sentence."""
-    scoring = Scoring.load(Path(__file__).parents[3] / "models" / "reader-v2-int8")
+    scoring = Scoring.load(Path(__file__).parents[3] / "models" / "reader-v3-int8")
     of_table, of_sentence = scoring.score(4.0, 0.0, 12.0, 12.0), scoring.score(8.0, 0.0, 6.5, 12.0)
     assert of_table > of_sentence

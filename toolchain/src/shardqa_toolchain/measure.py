@@ -1,6 +1,6 @@
 """EM and F1 of a reader on SQuAD, given the right paragraph, and against another reader on the same questions.
 
-    shardqa-models measure models/reader-v2-int8 ../shared/data/squad/dev-v1.1.json.gz
+    shardqa-models measure models/reader-v3-int8 ../shared/data/squad/dev-v1.1.json.gz
 
 Paragraphs too long for a row are read in overlapping windows, of which the best span counts, as in the original BERT.
 """

@@ -45,7 +45,7 @@ def measure_evidence(
     Each text is read as a document of its own; the sentences that are worth showing are shown, in four parts at most.
     With --against, the difference of word F1 has its 95 % interval (paired bootstrap).
 
-    Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v2-int8
+    Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v3-int8
     """
     rows = {file.name: spread(file, split, limit) for file in files}
     after = _counted(reader or shipped.folder(), rows, threads)
