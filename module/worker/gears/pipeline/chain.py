@@ -80,19 +80,15 @@ class Chain:
                 results += await self.feed(left, at + 1)
         return results
 
-    def compute(self, records: list[Any], guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
-        """Runs the operations in the calling thread, under `guard`; a coroutine is something to await like others."""
-        return self._advance(Work.of(records, 0, len(self.operations)), guard)
-
     def compute_waiting(self, records: list[Any], at: int = 0) -> list[Any]:
         """From `at` on in the calling thread, which waits for what others await."""
         work = Work.of(records, at, len(self.operations))
-        while isinstance(outcome := self._advance(work), Suspended):
+        while isinstance(outcome := self.advance(work), Suspended):
             self._go_on(outcome, [waited(self._run, one.waiting) for one in outcome.awaited()])
         return outcome
 
     async def resume(self, suspended: Suspended) -> list[Any]:
-        """In the loop: awaits what `compute` reached, and goes on from there."""
+        """In the loop: awaits what `advance` reached, and goes on from there."""
         await self._await(suspended)
         return await self._finish(suspended.work)
 
@@ -101,10 +97,10 @@ class Chain:
         while True:
             outcome: list[Any] | Suspended
             if self._needs_no_thread(work):
-                outcome = self._advance(work)
+                outcome = self.advance(work)
             else:
                 async with run.turns or nullcontext():
-                    outcome = await run.threads.in_turn(run.group, self._advance, work, run.computing())
+                    outcome = await run.threads.in_turn(run.group, self.advance, work, run.computing())
             if not isinstance(outcome, Suspended):
                 return outcome
             await self._await(outcome)
@@ -126,8 +122,8 @@ class Chain:
         for one in reversed(after):
             suspended.work.put(one.at, one.records)
 
-    def _advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
-        """In the calling thread. Raises Cancelled.
+    def advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
+        """In the calling thread, under `guard`; a coroutine is something to await like others. Raises Cancelled.
 
         Behind a record that must be awaited no other one passes that operation, so all keep their order.
         """
@@ -177,7 +173,7 @@ class Chain:
                 operation.take(record, value, out)
         except Cancelled:
             raise
-        except BaseException as raised:  # noqa: BLE001 - as in `_advance`
+        except BaseException as raised:  # noqa: BLE001 - as in `advance`
             error = raised
         if error is not None:
             self._run.failed(error)

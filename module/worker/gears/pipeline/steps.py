@@ -79,13 +79,12 @@ def _is_short(value: Any) -> bool:
 class Operation:
     """One step at work. `call` is what the user's function makes of a record, `take` what becomes of that."""
 
+    call: Function
+
     def __init__(self, step: GearsStep) -> None:
         self.step = step
-        self.milliseconds = 0.0
-
-    def call(self, record: Any) -> Any:
-        assert self.step.function is not None
-        return self.step.function(record)
+        if step.kind in PASSING and step.function is not None:
+            self.call = step.function
 
     def take(self, record: Any, result: Any, out: list[Any]) -> None:
         raise NotImplementedError

@@ -120,9 +120,15 @@ class Misses:
 
     def _run_now(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._statistics.add("misses")
-        started, self._now = time.perf_counter(), hosted.registration
+        registration, context, reply = hosted.registration, Context(), b""
+        started, self._now = time.perf_counter(), registration
         try:
-            reply = Context().run(self._answer_now, run, hosted.registration, words)
+            plain = self._runs.plain_run(registration, run, _entered(run, registration, words))
+            outcome = context.run(plain.begin)
+            if isinstance(outcome, Suspended):
+                context.run(self._replies.from_loop, run, self._rest(plain, outcome))
+            else:
+                reply = _reply_of(run)
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
             reply = resp.error(describe(error))
         finally:
@@ -130,19 +136,9 @@ class Misses:
             hosted.ran(time.perf_counter() - started)
             turns.give()
             self._replies.computing.release()  # before the reply: what that client sends next may be claimed, too
-        if reply is not None:
+        if reply:
             self._replies.running.pop(run.request, None)
             self._replies.send(run.request, reply)
-
-    def _answer_now(self, run: Run, registration: Registration, words: list[bytes]) -> bytes | None:
-        """Returns None where there is something to await: then it goes on in the loop. Raises Cancelled."""
-        record = _entered(run, registration, words)
-        plain = self._runs.plain_run(registration, run, record)
-        outcome = plain.begin()
-        if isinstance(outcome, Suspended):
-            self._replies.from_loop(run, self._rest(plain, outcome))
-            return None
-        return _reply_of(run)
 
     async def _rest(self, plain: PlainRun, suspended: Suspended) -> bytes:
         await self._runs.finish(plain, suspended)

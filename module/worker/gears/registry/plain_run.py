@@ -8,7 +8,7 @@ from typing import Any
 from shardqa.module.worker.gears.pipeline.chain import Chain
 from shardqa.module.worker.gears.pipeline.run import Run, enter
 from shardqa.module.worker.gears.pipeline.steps import plain
-from shardqa.module.worker.gears.pipeline.suspension import Suspended
+from shardqa.module.worker.gears.pipeline.suspension import Suspended, Work
 from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.module.worker.gears.registry.registrations import Registration, Registrations
 
@@ -21,7 +21,7 @@ def is_plain(registration: Registration) -> bool:
 class PlainRun:
     """One record of a registration whose steps are plain."""
 
-    __slots__ = ("_log", "_registrations", "chain", "plan", "registration", "run", "started")
+    __slots__ = ("_log", "_registrations", "chain", "plan", "registration", "run", "started", "work")
 
     def __init__(
         self, registrations: Registrations, log: WorkerLog, registration: Registration, run: Run, record: Any
@@ -33,6 +33,7 @@ class PlainRun:
         self.run = run
         self.plan = registration.plan([record])
         self.chain = Chain(run, self.plan.all_steps())
+        self.work = Work.of([record], 0, len(self.chain.operations))
         self.started = 0.0
 
     def begin(self) -> list[Any] | Suspended:
@@ -43,7 +44,7 @@ class PlainRun:
         self.started = perf_counter()
         enter(self.run)
         try:
-            outcome = self.chain.compute(list(self.plan.argument), guard=self.run.computing())
+            outcome = self.chain.advance(self.work, self.run.computing())
         except BaseException as error:
             self.registration.statistics.trigger()
             self.registration.statistics.broken(self.run, error)
