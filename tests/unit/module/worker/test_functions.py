@@ -41,7 +41,7 @@ def plain(r): return names()
 """
 
 
-@pytest.mark.parametrize(("function", "frames"), [("coroutine", 8), ("plain", 2)])
+@pytest.mark.parametrize(("function", "frames"), [("coroutine", 8), ("plain", 1)])
 def test_few_frames_lie_between_the_loop_and_a_function(worker: WorkerClient, function: str, frames: int) -> None:
     """With three of the thread that reads, and the five that wait for a plain function, ten at most."""
     command(worker, f"stack-{function}", f".map({function})", STACK)
