@@ -63,6 +63,10 @@ def is_ready(node: Node) -> bool:
     return bool(node.client().info("shardqa")["shardqa_worker_state"] == "ready")
 
 
+def bytes_in_files(node: Node) -> int:
+    return int(node.client().info("shardqa")["shardqa_model_bytes_in_files"])
+
+
 def check_memory(node: Node) -> None:
     """Allocators give pages back some seconds after they are free."""
     worker = int(node.client().info("shardqa")["shardqa_worker_pid"])
@@ -87,8 +91,7 @@ def test_redis_and_worker_hold_it_in_one_file(node: Node, model: Path) -> None:
     with ai.Client(node.client(socket_timeout=SECONDS)) as client:
         client.model_store("m", "ONNX", model)
     assert model_runs(node)
-    info = node.client().info("shardqa")
-    assert info["shardqa_model_bytes_in_files"] == model.stat().st_size
+    wait_until(lambda: bytes_in_files(node) == model.stat().st_size, "the file of the model before is gone")
     check_memory(node)
     assert node.client().memory_usage("m") < 10_000
 
