@@ -25,13 +25,12 @@ from typing import Any
 
 import numpy as np
 import shared_model
-from common import direct_session, lone_nodes, port_of, seconds_of
+from common import OUTPUTS, direct_session, lone_nodes, port_of, seconds_of
 from modelexecute import TOKENS, example
 from redis import Redis
 
 from shardqa import machine, tensors
 from shardqa.models import shipped
-from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS
 from shardqa.module.worker import resp
 from shardqa.module.worker.__main__ import NICENESS
 
@@ -43,7 +42,6 @@ PIPELINE = 50
 TENSOR = 4096  # bytes
 BATCH = 8
 LENGTHS = (20, 200)
-OUTPUTS = (*SPANS, EVIDENCE, RELEVANCE)
 WANTED = {"throughput": 0.93, "tensors": 0.7, "batching": 1.5}
 
 

@@ -24,8 +24,10 @@ from shardqa.cluster.redis_server import NodeConfig
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.loader import preparation
+from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS
 
 ROOT = Path(__file__).parents[1]
+OUTPUTS = (*SPANS, EVIDENCE, RELEVANCE)  # of the shipped reader
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 0.25  # between looks at what other processes do
 SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import direct_session, lone_nodes, port_of, seconds_of
+from common import OUTPUTS, direct_session, lone_nodes, port_of, seconds_of
 from redis import Redis
 
 from shardqa import machine, tensors
@@ -66,8 +66,7 @@ def sender(port: int, *words: str | int) -> Callable[[], bytes]:
 
 def executor(port: int, session: Any) -> Callable[[], bytes]:
     names = [value.name for value in session.get_inputs()]
-    outputs = [value.name for value in session.get_outputs()]
-    words = ("INPUTS", len(names), *names, "OUTPUTS", len(outputs), *outputs)
+    words = ("INPUTS", len(names), *names, "OUTPUTS", len(OUTPUTS), *OUTPUTS)
     execute = sender(port, "AI.MODELEXECUTE", "model", *words)
     assert execute() == resp.OK
     return execute
@@ -126,7 +125,7 @@ def print_ratio(what: str, rounds: list[dict[str, float]]) -> None:
 
 def check_equal(client: Redis, session: Any) -> None:
     start = session.run(None, example())[0]
-    stored = np.frombuffer(client.execute_command("AI.TENSORGET", "start", "BLOB"), np.float32)
+    stored = np.frombuffer(client.execute_command("AI.TENSORGET", OUTPUTS[0], "BLOB"), np.float32)
     assert np.allclose(stored, start.ravel(), atol=1e-4), "both sides must compute the same"
 
 

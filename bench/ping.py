@@ -7,17 +7,15 @@ import threading
 import time
 
 import numpy as np
-from common import percentiles, temporary_cluster
+from common import OUTPUTS, percentiles, temporary_cluster
 from redis import Redis
 
 from shardqa import machine
-from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS
 
 PHASES = 4  # idle and busy in turn
 SECONDS = 5.0  # of one phase
 LOADERS = 8
 SHAPE = (5, 160)
-OUTPUTS = (*SPANS, EVIDENCE, RELEVANCE)
 
 
 def ping_for(client: Redis, seconds: float) -> list[float]:
