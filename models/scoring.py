@@ -257,6 +257,11 @@ def chance(odds: float) -> float:
     return 1 / (1 + math.exp(-max(-FARTHEST, min(FARTHEST, odds))))
 
 
+def log_odds(chance: float) -> float:
+    """The inverse of `chance`; infinite for 1."""
+    return math.log(chance / (1 - chance)) if chance < 1 else math.inf
+
+
 def lag(rank_score: float, best_rank: float) -> float:
     """Returns how far a passage ranks below the best, 0 to 1: rank scores grow with the corpus, this does not."""
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0

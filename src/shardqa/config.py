@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     )
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
-    sure: float = Field(0.6, gt=0, le=1, description="score from which no further passage is read; 1 reads all k")
+    sure: float = Field(0.6, gt=0, le=1, description="score from which no other passage is read; 1 reads all k")
     model: str = Field("reader-v3-int8", description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")

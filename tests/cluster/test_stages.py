@@ -59,6 +59,13 @@ async def test_without_a_sure_answer_all_are_read(in_stages: Engine) -> None:
     assert read(answer) == 5
 
 
+async def test_an_unsure_answer_takes_none_that_rank_too_low(
+    in_stages: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LAG_ODDS", 1e6)
+    assert read(await in_stages.ask(UNSURE)) < 5
+
+
 async def test_all_are_read_where_stages_are_off(in_stages: Engine, whole: Engine) -> None:
     assert read(await whole.ask(SURE)) == 5
 

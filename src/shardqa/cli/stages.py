@@ -1,7 +1,7 @@
 """`shardqa bench stages`: what reading in stages saves, and what it costs in answers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from time import perf_counter
@@ -16,9 +16,10 @@ from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import print_records, say
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
-from shardqa.engine.reading import StagedReading, stages
+from shardqa.engine.reading import StagedReading
 from shardqa.models import metrics
 from shardqa.models.squad import SquadQuestion
+from shardqa.question import Question
 
 TIMED = 40  # questions asked anew for each row's times
 
@@ -50,7 +51,7 @@ def bench_stages(
     limit: LimitOption = 500,
     k: Annotated[str, typer.Option("--k", help="Passages to read.")] = "5,10",
     sure: Annotated[str, typer.Option("--sure", help="Scores from which no more is read; 1 reads all.")] = (
-        "1,0.6,0.5,0.4,0.3"
+        "1,0.8,0.6,0.5,0.4"
     ),
     as_json: JsonOption = False,
 ) -> None:
@@ -101,15 +102,14 @@ async def _outcomes(
     own = await engine.scores.of(engine.settings.corpus)
     reading = StagedReading(engine.readers, ranked, own=own)
     await reading.upto(len(ranked.passages))
-    return list(_scored(reading, len(ranked.passages), question, combinations))
+    return list(_scored(reading, ranked.question, question, combinations))
 
 
 def _scored(
-    reading: StagedReading, passages: int, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
+    reading: StagedReading, ranked: Question, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
 ) -> Iterator[StageOutcome]:
     for k, sure in combinations:
-        every = min(k, passages)
-        last = next((stage for stage in stages(every, sure) if reading.is_sure(stage, sure)), every)
+        last = reading.last_stage(replace(ranked, k=k, sure=sure))
         best = next((one.answer for one in reading.candidates(last)), "")
         yield StageOutcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
 

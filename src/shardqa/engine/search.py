@@ -82,7 +82,7 @@ class Searching:
                 reading = await self._readers.staged(ranked, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
-        stage = reading.last_stage(question.sure)
+        stage = reading.last_stage(question)
         scored = reading.scored(stage)
         spans = [span_of(one) for one in scored]
         scoring = scored[0].span.scoring if scored else shipped_scoring()
@@ -93,7 +93,7 @@ class Searching:
             size=terms.statistics.passages,
             terms=terms_of(terms.statistics, passages),
             passages=passages,
-            read=min(stage, len(passages)),
+            read=stage,
             sure=question.sure,
             spans=spans,
             weights=scoring.record(),
