@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from shardqa.analysis import query
 from shardqa.cluster.local import LocalCluster
 from shardqa.description import record_of
 from shardqa.engine import Engine
+from shardqa.engine.bridging import Bridge
+from shardqa.engine.reading import Readers
 from shardqa.errors import ShardqaError
 from shardqa.filters import DocumentFilter
 from shardqa.gears_functions.index.corpus_index import Index
@@ -63,6 +66,25 @@ async def ranks(engine: Engine, question: str, limit: int) -> list[tuple[str, fl
     assert not ranked.failed
     assert ranked.is_settled
     return [(one.key, one.score) for one in ranked.passages]
+
+
+async def test_the_best_passage_is_read_while_bridges_are_looked_for(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, one, look = asyncio.Event(), Readers.one, Bridge.look
+
+    async def noted(*words: Any) -> Any:
+        began.set()
+        return await one(*words)
+
+    async def once_begun(*words: Any) -> None:
+        async with asyncio.timeout(20):
+            await began.wait()
+        await look(*words)
+
+    monkeypatch.setattr(Readers, "one", noted)
+    monkeypatch.setattr(Bridge, "look", once_begun)
+    assert (await engine.ask(QUESTIONS[0])).n_best
 
 
 async def test_shards_follow_titles_as_one_index_does(engine: Engine) -> None:

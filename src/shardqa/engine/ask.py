@@ -14,7 +14,7 @@ from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
-from shardqa.engine.reading import Readers, StagedReading
+from shardqa.engine.reading import EarlyReading, Readers, StagedReading
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
@@ -121,7 +121,11 @@ class Asking:
                 merged = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
             if merged is not None:
                 return merged
-        return await self._computed(question, own, terms, progress)
+        early = EarlyReading(self._readers)
+        try:
+            return await self._computed(question, own, terms, progress, early)
+        finally:
+            early.cancel()
 
     async def _cached(
         self, question: Question, epochs: dict[str, int], own: CorpusScoring | None, timing: Timing
@@ -147,19 +151,24 @@ class Asking:
         return Merged(candidates, "redis")
 
     async def _computed(
-        self, question: Question, own: CorpusScoring | None, terms: ShardTerms | None, progress: Progress
+        self,
+        question: Question,
+        own: CorpusScoring | None,
+        terms: ShardTerms | None,
+        progress: Progress,
+        early: EarlyReading,
     ) -> Merged:
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=question.k):
                 if terms is None or ranking > 1:
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
-                ranked = await self._ranking.rank(question, question.k, terms)
+                ranked = await self._ranking.rank(question, question.k, terms, early.begin)
                 progress.ranked(ranked)
             start = perf_counter()
             try:
                 with span("read", passages=len(ranked.passages)):
-                    reading = await self._readers.staged(ranked, ranking == RANKINGS, progress.read, own)
+                    reading = await self._readers.staged(ranked, ranking == RANKINGS, progress.read, own, early)
                     candidates = reading.merged()
                 break
             except WrongShard:

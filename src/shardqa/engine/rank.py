@@ -1,7 +1,7 @@
 """Ranks passages across shards: sums the corpus-wide statistics first, then merges the shards' lists."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Self
@@ -171,25 +171,34 @@ class Ranking:
             titled=frozenset(terms.node for terms in every if terms.statistics.titles),
         )
 
-    async def rank(self, question: Question, limit: int, terms: ShardTerms | None = None) -> RankedList:
+    async def rank(
+        self,
+        question: Question,
+        limit: int,
+        terms: ShardTerms | None = None,
+        on_best: Callable[[RankedList], None] | None = None,
+    ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
         the same however many shards there are; `terms` are those of a first round that was made already. A filter
         leaves documents out on the shards, and no score depends on it, unless it is a View. Shards without any word of
-        the question are not asked.
+        the question are not asked. `on_best` hears of the list before bridges are looked for, which put no passage
+        before the best.
 
         Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
         terms = terms or await self.terms(question)
-        ranked, is_current = await self._ranked(question, limit, terms)
+        ranked, is_current = await self._ranked(question, limit, terms, on_best)
         if is_current or not terms.wordless:
             return ranked
         # Something changed since the first round: a shard that was passed over may hold a word by now.
         again = await self.terms(question)
         everyone = replace(again, ms=terms.ms + again.ms, wordless=frozenset())
-        ranked, _ = await self._ranked(question, limit, everyone)
+        ranked, _ = await self._ranked(question, limit, everyone, on_best)
         return ranked
 
-    async def _ranked(self, question: Question, limit: int, terms: ShardTerms) -> tuple[RankedList, bool]:
+    async def _ranked(
+        self, question: Question, limit: int, terms: ShardTerms, on_best: Callable[[RankedList], None] | None
+    ) -> tuple[RankedList, bool]:
         """The list, and whether all that answered are still at the epochs of the terms."""
         start = perf_counter()
         most = max(limit, FIRST) if terms.statistics.is_bridged else limit
@@ -201,25 +210,16 @@ class Ranking:
                 self._epochs.learn(reading, epochs)
         bridge = Bridge(self._shards, question, terms.titled)
         if terms.statistics.is_bridged:
+            if on_best is not None:
+                on_best(_merged(question, limit, terms, lists, epochs))
             lists, failures = await self._led_on(question, most, terms.statistics, bridge, lists)
             failed = sorted({*failed, *failures})
             epochs |= bridge.epochs | {one.tag: one.epoch for one in lists}
         is_current = all(terms.epochs.get(tag) == epoch for tag, epoch in epochs.items())
         if terms.wordless:
             epochs = terms.epochs | epochs
-        passages = [passage for one in lists for passage in one.passages()]
-        passages.sort(key=lambda passage: (-passage.score, passage.key))
-        ranked = RankedList(
-            question,
-            passages=passages[:limit],
-            epochs=epochs,
-            is_settled=terms.epochs == epochs,
-            failed=failed,
-            terms_ms=terms.ms,
-            rank_ms=since(start),
-            bridges=bridge.bridges,
-            size=terms.statistics.passages,
-        )
+        merged = _merged(question, limit, terms, lists, epochs)
+        ranked = replace(merged, failed=failed, rank_ms=since(start), bridges=bridge.bridges)
         return ranked, is_current
 
     async def _lists(
@@ -244,6 +244,21 @@ class Ranking:
         again, failed = await self._lists(question, limit, replace(statistics, bridges=bridge.bridges), bridge.others())
         new = {one.node for one in again}
         return [*(one for one in lists if one.node not in new), *again], [*bridge.failed, *failed]
+
+
+def _merged(
+    question: Question, limit: int, terms: ShardTerms, lists: list[ShardList], epochs: dict[str, int]
+) -> RankedList:
+    passages = [passage for one in lists for passage in one.passages()]
+    passages.sort(key=lambda passage: (-passage.score, passage.key))
+    return RankedList(
+        question,
+        passages=passages[:limit],
+        epochs=epochs,
+        is_settled=terms.epochs == epochs,
+        terms_ms=terms.ms,
+        size=terms.statistics.passages,
+    )
 
 
 def _no_documents(corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:

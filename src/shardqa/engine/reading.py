@@ -68,13 +68,14 @@ class Readers:
         is_last: bool = True,
         on_stage: Callable[["StagedReading", int], None] | None = None,
         own: CorpusScoring | None = None,
+        early: "EarlyReading | None" = None,
     ) -> "StagedReading":
-        """Reads to the end. `on_stage` is called after each stage, with the passages it covers.
+        """Reads to the end. `on_stage` is called after each stage, with the passages it covers; `early` has the first.
 
         Raises ClusterUnavailable where no shard could be asked. A shard whose tag is moving counts as one that could
         not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
         """
-        reading = StagedReading(self, ranked, is_last, own)
+        reading = StagedReading(self, ranked, is_last, own, early)
         try:
             question = ranked.question
             while not reading.is_late and (stage := reading.next_stage(question, reading.last)) > reading.last:
@@ -86,18 +87,15 @@ class Readers:
         finally:
             reading.cancel()
 
+    def key(self, ranked: RankedList, place: Place, passages: int) -> str:
+        """The key of a shard's answer about its best `passages`."""
+        question, epoch = ranked.question, ranked.epochs[place.tag]
+        model, text = self._settings.model, question.text
+        return keys.answer(question.corpus, place.tag, epoch, model, passages, text, question.filter)
+
     async def one(self, ranked: RankedList, place: Place, passages: int) -> _Read:
         """One shard's answer: a GET that its reader fills when it misses."""
-        question = ranked.question
-        key = keys.answer(
-            question.corpus,
-            place.tag,
-            ranked.epochs[place.tag],
-            self._settings.model,
-            passages,
-            question.text,
-            question.filter,
-        )
+        question, key = ranked.question, self.key(ranked, place, passages)
         node = self._shards.node(place.node)
         if node is None:
             raise ClusterUnavailable(f"node {place.node} left the cluster while it was asked; ask again")
@@ -120,6 +118,30 @@ class Readers:
         return loaded
 
 
+class EarlyReading:
+    """The reading of a question's best passage, begun while its shards still look for bridges."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._key = ""
+        self._task: asyncio.Task[_Read] | None = None
+
+    def begin(self, ranked: RankedList) -> None:
+        self.cancel()
+        if ranked.passages and ranked.question.sure < 1:  # else all are read at once
+            place = Place(ranked.passages[0].node, ranked.passages[0].tag)
+            self._key = self._readers.key(ranked, place, 1)
+            self._task = asyncio.create_task(self._readers.one(ranked, place, 1))
+
+    def take(self, key: str) -> asyncio.Task[_Read] | None:
+        """The reading, if it is the one of this key."""
+        return self._task if key == self._key else None
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            _cancel(self._task)
+
+
 class StagedReading:
     """The replies to one question so far, as they come in."""
 
@@ -129,8 +151,10 @@ class StagedReading:
         ranked: RankedList,
         is_last: bool = True,
         own: CorpusScoring | None = None,
+        early: EarlyReading | None = None,
     ) -> None:
         self._readers = readers
+        self._early = early
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
@@ -175,7 +199,8 @@ class StagedReading:
 
     async def _one(self, place: Place, count: int) -> None:
         try:
-            read = await self._readers.one(self._ranked, place, count)
+            early = self._early.take(self._readers.key(self._ranked, place, count)) if self._early else None
+            read = await (early or self._readers.one(self._ranked, place, count))
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
                 raise
@@ -190,9 +215,7 @@ class StagedReading:
 
     def cancel(self) -> None:
         for task in self._tasks:
-            task.cancel()
-            if task.done() and not task.cancelled():
-                task.exception()  # seen: of several faults one is raised
+            _cancel(task)
 
     def next_stage(self, question: Question, read: int) -> int:
         """The passages to have read after another stage, of `question.k`; `read` where no other is worth it."""
@@ -252,6 +275,12 @@ class StagedReading:
     def is_calibrated(self) -> bool:
         """Whether scores are the corpus's own."""
         return self._own is not None and all(reads[-1].calibrated for reads in self._reads.values())
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    if task.done() and not task.cancelled():
+        task.exception()  # seen: of several faults one is raised
 
 
 def _scored_by(read: _Read, own: CorpusScoring | None) -> _Read:
