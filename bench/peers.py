@@ -120,8 +120,7 @@ def main(
     every = [one.text for one in found.questions if one.document in known]
     questions = [every[n * len(every) // limit] for n in range(limit)]
     seconds: dict[str, list[float]] = {}
-    runs = ("THREADS_PER_QUEUE", str(threads))  # many runs of one thread answer more than one of many
-    with temporary_cluster(1, module_arguments=runs) as cluster, tempfile.TemporaryDirectory() as folder:
+    with temporary_cluster(1, threads=threads) as cluster, tempfile.TemporaryDirectory() as folder:
         settings, checkpoint = settings_of(cluster), Path(folder, "checkpoint")
         dequantize(shipped.folder(), checkpoint, Check(limit=4))
         asyncio.run(fill(settings, shelf))

@@ -38,7 +38,7 @@ class ClusterOptions:
     shards: int | None = None
     replicas: int | None = None  # of each master
     port: int | None = None
-    threads: int = 1  # of each worker's model runs
+    threads: int = 1  # runs of one model at once on each node
     share_models: bool = False  # large ones lie in one file for all nodes
     bus_offset: int | None = None
     module: Path | None = None  # None: the built one

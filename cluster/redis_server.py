@@ -26,7 +26,7 @@ class NodeConfig:
     bus_port: int
     module: Path | None  # shardqa.so; None: a plain Redis
     python: Path = Path(sys.executable)  # interpreter of the worker; not resolved: a venv's link matters
-    threads: int = 1  # of the worker's model runs
+    threads: int = 1  # runs of one model at once, of one thread each: faster than one run of many threads
     cluster: bool = True
     replica_of: int | None = None  # port of the master, outside cluster mode
     extra: tuple[tuple[str, ...], ...] = ()  # further configuration lines
@@ -147,7 +147,7 @@ def configuration(config: NodeConfig) -> str:
         lines.append(("replicaof", "127.0.0.1", str(config.replica_of)))
     lines += config.extra
     if config.module is not None:
-        arguments = ("PYTHON", str(config.python), "THREADS", str(config.threads), *config.module_arguments)
+        arguments = ("PYTHON", str(config.python), "THREADS_PER_QUEUE", str(config.threads), *config.module_arguments)
         lines.append(("loadmodule", str(config.module), *arguments))
     return "".join(" ".join([name, *map(quote, values)]) + "\n" for name, *values in lines)
 
