@@ -13,6 +13,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadModel
 from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import embedding
+from shardqa.models.pushed import pushed_label
 from shardqa.models.scoring import Scoring
 from shardqa.streaming import StreamedFile
 
@@ -57,7 +58,7 @@ class ShardModel:
         if kind not in KINDS:
             raise BadModel(f"there is no backend {backend!r}; give --backend {', '.join(KINDS)}")
         file, digest = _looked_at(path, "give the path of one file")
-        label = keys.pushed_label(name, digest[:16], tag)
+        label = pushed_label(name, digest[:16], tag)
         return cls(name, file, label, kind, device, ("BATCHSIZE", batch_size) if batch_size else ())
 
 

@@ -14,6 +14,7 @@ from shardqa.loader.models import Shard, ShardModel
 from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
 from shardqa.models.check_reader import check_reader
+from shardqa.models.pushed import is_pushed
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
@@ -52,7 +53,7 @@ async def drop(engine: Engine, name: str) -> list[str]:
     labels = await asyncio.gather(
         *(models.label_of(engine, node, keys.model(name, tag)) for node, tag in registered.shards)
     )
-    if any(label is not None and not keys.is_pushed(label) for label in labels):
+    if any(label is not None and not is_pushed(label) for label in labels):
         raise BadData(f"{name} is a reader, which the shards answer with; give the name of a file that was pushed")
     return await models.drop(engine, registered.shards, name)
 

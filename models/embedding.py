@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa import keys
+from shardqa.models.pushed import pushed_label
 from shardqa.models.reader import CLS, SEP, Row
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def cosine(product: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def label(name: str, digest: str) -> str:
     """The TAG of an encoder of this SHA-256 (hex): one that every shard shall have."""
-    return keys.pushed_label(name, digest[:16], MARK)
+    return pushed_label(name, digest[:16], MARK)
 
 
 def encoder_of_label(label: str) -> str | None:

@@ -7,7 +7,7 @@ not fetched: storing a model blocks until the worker has loaded it, which a func
 takes an ordinary connection, and only those to other shards are at hand. Where the slot went, a second copy arrives,
 which nobody uses: it is dropped once the slot has settled and the shard has its own.
 
-A reader is sent for when a question needs it. Models that somebody pushed (`keys.is_pushed`) are run by clients, who
+A reader is sent for when a question needs it. Models that somebody pushed (`pushed.py`) are run by clients, who
 can't wait for that: each shard looks for those it lacks when it starts, becomes a master, or has another tag.
 """
 
@@ -26,6 +26,7 @@ from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.runtime import refusal
 from shardqa.gears_functions.shard import slots
+from shardqa.models.pushed import is_pushed
 from shardqa.models.scoring import Scoring, shipped_scoring
 from shardqa.transient import is_between_shards, write_refusal
 
@@ -97,7 +98,11 @@ class ModelSync:
 
     def scoring(self, model: str) -> Scoring:
         """Returns how the copy that was run is scored: the shipped way where its label is silent."""
-        return _scoring_of(self._runtime.model_tag(keys.model(model, self._runtime.hashtag())) or "")
+        return _scoring_of(self.loaded_label(model) or "")
+
+    def loaded_label(self, model: str) -> str | None:
+        """Returns the TAG of the copy that would be run now; None: none is loaded."""
+        return self._runtime.model_tag(keys.model(model, self._runtime.hashtag()))
 
     async def label(self, model: str) -> str | None:
         """Returns the TAG of this shard's copy; None: there is none."""
@@ -234,7 +239,7 @@ class ModelSync:
         replies.append(await self._runtime.call("AI._MODELSCAN"))  # it may hold the only copy, under a former tag
         found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
         labels = {_text(key): _text(label) for key, label in found}
-        names = {keys.name_of_model(key) for key, label in labels.items() if keys.is_pushed(label)}
+        names = {keys.name_of_model(key) for key, label in labels.items() if is_pushed(label)}
         missing = [name for name in sorted(name for name in names if name) if not await self._copied(name, own)]
         return not missing and not any(isinstance(reply, Exception) for reply in replies)
 
@@ -268,7 +273,7 @@ class ModelSync:
         for key in leaving:
             name = keys.name_of_model(key) or ""
             label = await self.label(name)
-            if label is not None and keys.is_pushed(label) and (name, label) in copies:
+            if label is not None and is_pushed(label) and (name, label) in copies:
                 await self._runtime.call("UNLINK", key)
                 self._runtime.log(f"{key} is too large to leave with its slot and is dropped; it is copied anew later")
                 dropped += 1
@@ -326,7 +331,7 @@ def _scoring_of(label: str) -> Scoring:
 
 
 def _is_ours(label: str) -> bool:
-    return keys.is_pushed(label) or Scoring.of_label(label) is not None
+    return is_pushed(label) or Scoring.of_label(label) is not None
 
 
 def _answer(reply: Any) -> str | None:

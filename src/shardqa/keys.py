@@ -23,7 +23,6 @@ HASHED = "BLAKE2-"  # marks a hashed question; normalisation leaves no capital
 CORPUS = re.compile(r"[a-z0-9._-]+")
 TAGGED = re.compile(r"^[^{]*\{[^}]+\}")  # a name whose slot is that of a part of it
 MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
-PUSHED = "on-every-shard"
 # What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
 BLANKS = re.compile(r"[\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 ACCENTS = re.compile("[\u0300-\u0333\u0339-\u036f]")  # without strokes, which make ≠ of =: the tokenizer drops them
@@ -129,15 +128,6 @@ def name_of_model(key: str) -> str | None:
     """The name in a key that `model` made; None for any other."""
     match = MODEL.fullmatch(key)
     return match[1] if match else None
-
-
-def pushed_label(name: str, digest: str, tag: str = "") -> str:
-    """The label (AI.MODELSTORE's TAG) of a model that every shard shall have; `tag` is its owner's own."""
-    return f"{name}@{digest} {PUSHED}" + (f" {tag}" if tag else "")
-
-
-def is_pushed(label: str) -> bool:
-    return PUSHED in label.split(" ")[1:2]
 
 
 def epoch(corpus: str, tag: str) -> str:

@@ -19,6 +19,7 @@ from shardqa.description import ShardDescription
 from shardqa.engine import Engine, liveness
 from shardqa.engine.connections import Shards as Masters
 from shardqa.errors import ClusterUnavailable, WrongShard
+from shardqa.models.pushed import pushed_label
 from shardqa.module.worker.hashtags import tag_of_slot
 from shardqa.schema import Document, Retokenised
 from shardqa.topology import Node
@@ -379,7 +380,7 @@ def own_key(client: Redis) -> str:
 
 
 def test_a_pushed_model_is_on_every_shard_whatever_slots_move(nodes: list[Redis]) -> None:
-    label = keys.pushed_label("pushed", "0123")
+    label = pushed_label("pushed", "0123")
     for client in nodes:
         stored_model(client, own_key(client), label)
     former = own_key(nodes[0])
@@ -397,7 +398,7 @@ def has_own_copy_alone(client: Redis) -> bool:
 
 def test_a_copy_that_lies_under_a_former_tag_is_sent_as_well(nodes: list[Redis]) -> None:
     taker, giver = nodes
-    label, highest = keys.pushed_label("former", "0123"), topology.myself(topology.read(giver)).slots[-1][-1]
+    label, highest = pushed_label("former", "0123"), topology.myself(topology.read(giver)).slots[-1][-1]
     former, own = (keys.model("former", tag) for tag in (tag_of_slot(highest), tag_of(taker)))
     stored_model(giver, former, label)
     assert giver.execute_command("RG.TRIGGER", "Push", "former", tag_of(giver), own) == [b"1"]

@@ -15,6 +15,7 @@ from shardqa.errors import BadData, BadModel
 from shardqa.loader import push
 from shardqa.loader.models import ShardModel
 from shardqa.models import shipped
+from shardqa.models.pushed import is_pushed
 from shardqa.schema import Answer, Document
 
 
@@ -116,7 +117,7 @@ async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Eng
         assert shard.tag is not None
         meta = await engine.shards.by_key(keys.model("pushed-file", shard.tag), "AI.MODELGET", "META")
         assert meta[1] == b"ONNX"
-        assert keys.is_pushed(meta[5].decode())
+        assert is_pushed(meta[5].decode())
         assert meta[7] == 8
     assert len(await push.drop(engine, "pushed-file")) == 3
     assert await push.drop(engine, "pushed-file") == []

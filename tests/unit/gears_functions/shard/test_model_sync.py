@@ -12,6 +12,7 @@ from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard import model_sync
 from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.models.pushed import pushed_label
 from shardqa.models.scoring import shipped_scoring
 
 WITHOUT = [b'{"tag":"8YG","indexing":false,"passages":1,"refuses":null}']
@@ -119,7 +120,7 @@ class LeavingShard(Shard):
 
     async def call(self, *args: Any) -> Any:
         if args[0] == "AI.MODELGET":
-            return [b"tag", keys.pushed_label("large", "0123").encode()]
+            return [b"tag", pushed_label("large", "0123").encode()]
         assert args[0] == "UNLINK"
         self.dropped.append(args[1])
         return 1
@@ -136,7 +137,7 @@ LEAVING = b"%b 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-9 [0->-%b]\
 async def test_what_is_too_large_to_leave_with_its_slot_is_dropped_where_another_shard_has_it(
     others_have_it: bool,
 ) -> None:
-    label = keys.pushed_label("large", "0123" if others_have_it else "other").encode()
+    label = pushed_label("large", "0123" if others_have_it else "other").encode()
     shard = LeavingShard([keys.model("large", "abc").encode(), label])
     sync = ModelSync(cast(Runtime, shard))
     await shard.resync("start")
@@ -159,7 +160,7 @@ class RenamedShard(LeavingShard):
         return [LEAVING.partition(b" [")[0], ResponseError("ERR functions may use no CLUSTER GETSLOTMIGRATIONS")]
 
     async def call(self, *args: Any) -> Any:
-        copy = [keys.model("large", "former").encode(), keys.pushed_label("large", "0123").encode()]
+        copy = [keys.model("large", "former").encode(), pushed_label("large", "0123").encode()]
         return [copy] if args[0] == "AI._MODELSCAN" else 0
 
     async def peers(self, *args: Any) -> list[Any]:
@@ -211,7 +212,7 @@ class CrowdedShard(RenamedShard):
         self.sync = ModelSync(cast(Runtime, self))
 
     async def call(self, *args: Any) -> Any:
-        label = keys.pushed_label("large", "0123").encode()
+        label = pushed_label("large", "0123").encode()
         if args[0] == "UNLINK":
             self.dropped.append(args[1])
             self.has_dropped.set()
