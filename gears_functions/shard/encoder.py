@@ -37,7 +37,7 @@ class ShardEncoder:
         """Returns the id that its vectors have; None where this shard has no encoder."""
         if not await self._copies.has(keys.ENCODER):
             return None  # it is looked for often: a command that fails would show among Redis' errors
-        label = await self._copies.label(keys.ENCODER)
+        label = self._copies.loaded_label(keys.ENCODER) or await self._copies.label(keys.ENCODER)
         return None if label is None else embedding.encoder_of_label(label)
 
     async def question(self, question: str) -> QuestionVector:

@@ -22,7 +22,9 @@ PortOption = Annotated[
 HttpOption = Annotated[
     int | None, typer.Option("--http", metavar="PORT", help="Port of API and page; 8080 at first.", show_default=False)
 ]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=1, max=256, help="Rows that each shard's reader reads at once.")]
+ThreadsOption = Annotated[
+    int, typer.Option("--threads", min=1, max=256, help="Rows that each shard's reader reads at once.")
+]
 ShareModelsOption = Annotated[
     bool,
     typer.Option(
