@@ -90,16 +90,6 @@ async def test_the_two_ways_keep_their_answers_apart(in_stages: Engine, whole: E
     assert (await whole.ask(SURE)).cache is None
 
 
-async def test_a_stage_that_takes_long_does_not_change_the_answer(
-    in_stages: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patient = await in_stages.ask(SURE)
-    monkeypatch.setattr(reading, "STAGE_SECONDS", 1e-6)
-    late = await in_stages.ask(SURE, fresh=True)
-    assert read(late) == 5
-    assert (late.answer, late.score, late.n_best) == (patient.answer, patient.score, patient.n_best)
-
-
 async def test_the_same_passages_are_read_on_one_shard_as_on_three(
     one_shard: LocalCluster, in_stages: Engine, corpus: str
 ) -> None:

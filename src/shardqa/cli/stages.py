@@ -109,7 +109,9 @@ def _scored(
     reading: StagedReading, ranked: Question, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
 ) -> Iterator[StageOutcome]:
     for k, sure in combinations:
-        last = reading.last_stage(replace(ranked, k=k, sure=sure))
+        last, asked = 0, replace(ranked, k=k, sure=sure)
+        while (stage := reading.next_stage(asked, last)) > last:
+            last = stage
         best = next((one.answer for one in reading.candidates(last)), "")
         yield StageOutcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
 

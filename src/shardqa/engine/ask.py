@@ -14,7 +14,7 @@ from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
-from shardqa.engine.reading import EarlyReading, Readers, StagedReading
+from shardqa.engine.reading import Read, Readers, StagedReading
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
@@ -24,7 +24,6 @@ from shardqa.schema import Answer, MergedCandidates, Step, Timing
 BEFORE_TIMES = b',"timing":'
 TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept
 ANSWER_SECONDS = 3_600  # life of a final answer in Redis, as of a shard's
-RANKINGS = 2  # of one question: a second where slots moved between ranking and reading
 
 
 @dataclass(slots=True)
@@ -121,11 +120,7 @@ class Asking:
                 merged = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
             if merged is not None:
                 return merged
-        early = EarlyReading(self._readers)
-        try:
-            return await self._computed(question, own, terms, progress, early)
-        finally:
-            early.cancel()
+        return await self._computed(question, own, terms, progress)
 
     async def _cached(
         self, question: Question, epochs: dict[str, int], own: CorpusScoring | None, timing: Timing
@@ -151,33 +146,48 @@ class Asking:
         return Merged(candidates, "redis")
 
     async def _computed(
+        self, question: Question, own: CorpusScoring | None, terms: ShardTerms | None, progress: Progress
+    ) -> Merged:
+        early = dict[str, asyncio.Task[Read]]()
+        try:
+            ranked, reading = await self._read(question, own, terms, progress, early)
+        finally:
+            for task in early.values():
+                task.cancel()
+            await asyncio.gather(*early.values(), return_exceptions=True)  # what nobody awaited may have failed
+        candidates = reading.merged()
+        if not reading.failed and ranked.is_settled:
+            await self._store(self._ask_key(question, ranked.epochs, own), candidates)
+        return Merged(candidates, failed=reading.failed)
+
+    async def _read(
         self,
         question: Question,
         own: CorpusScoring | None,
         terms: ShardTerms | None,
         progress: Progress,
-        early: EarlyReading,
-    ) -> Merged:
-        for ranking in range(1, RANKINGS + 1):
+        early: dict[str, asyncio.Task[Read]],
+    ) -> tuple[RankedList, StagedReading]:
+        """Ranks and reads. `early` gets what is read while shards still look for bridges; the caller ends it."""
+        for is_last in (False, True):
             with span("retrieve", k=question.k):
-                if terms is None or ranking > 1:
+                if terms is None or is_last:
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
-                ranked = await self._ranking.rank(question, question.k, terms, early.begin)
+                ranked = await self._ranking.rank(
+                    question, question.k, terms, lambda best: early.update(self._readers.begin(best))
+                )
                 progress.ranked(ranked)
             start = perf_counter()
             try:
                 with span("read", passages=len(ranked.passages)):
-                    reading = await self._readers.staged(ranked, ranking == RANKINGS, progress.read, own, early)
-                    candidates = reading.merged()
-                break
-            except WrongShard:
-                if ranking == RANKINGS:  # no shard is left that could be asked
+                    reading = await self._readers.staged(ranked, is_last, progress.read, own, early)
+                progress.timing.read = since(start)
+                return ranked, reading
+            except WrongShard:  # slots moved between ranking and reading
+                if is_last:  # no shard is left that could be asked
                     raise
-        progress.timing.read = since(start)
-        if not reading.failed and ranked.is_settled:
-            await self._store(self._ask_key(question, ranked.epochs, own), candidates)
-        return Merged(candidates, failed=reading.failed)
+        raise AssertionError("the last ranking is read, or its fault is raised")
 
     async def _store(self, key: str, candidates: MergedCandidates) -> None:
         value = pack(candidates)

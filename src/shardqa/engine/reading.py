@@ -4,17 +4,16 @@ Passages are read in the order of their ranks over all shards, in stages: 1, 5, 
 of each shard that holds passages of it, for its own best n; the shard remembers what it has read of the question. A
 stage ends early, or is left out, where the passages to come rank too low for what the best candidate so far scores:
 from a score of `sure` on, no passage is worth it. So what is read follows from ranks and scores alone, and is the same
-however many shards there are. A stage that takes long does not hold up the rest: all others are asked at once then, and
-the answer is still that of the stages without haste. One asyncio loop owns a Readers.
+however many shards there are. One asyncio loop owns a Readers.
 """
 
 import asyncio
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from redis.asyncio.cluster import ClusterNode
@@ -31,7 +30,6 @@ from shardqa.models.scoring import FARTHEST, lag, log_odds
 from shardqa.question import Question
 from shardqa.schema import Candidate, MergedCandidates, ShardUse
 
-STAGE_SECONDS = 0.5  # before the other passages are read without waiting: several runs of a reader
 STAGES = (1, 5, 10, 20, 40)  # passages after each, up to k; 2 of 797 questions were first sure at 2 or 3
 # Log-odds of a score that a passage must stay below `sure` to have another read, for each lag of that other. On 11 sets
 # of questions 4 reads 2.59 passages of 5 where 0 reads 3.56, F1 the same on average; docs/where-the-time-goes.md.
@@ -46,7 +44,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """A shard's reply about its best `passages`."""
 
     passages: int
@@ -55,6 +53,9 @@ class _Read:
     us: dict[str, int]  # microseconds by phase, of this request
     cached: bool
     calibrated: bool = False  # its scores are the corpus's own
+
+
+Early: TypeAlias = Mapping[str, asyncio.Task[Read]]  # readings begun before, by the key of the shard's answer
 
 
 class Readers:
@@ -68,24 +69,27 @@ class Readers:
         is_last: bool = True,
         on_stage: Callable[["StagedReading", int], None] | None = None,
         own: CorpusScoring | None = None,
-        early: "EarlyReading | None" = None,
+        early: Early | None = None,
     ) -> "StagedReading":
-        """Reads to the end. `on_stage` is called after each stage, with the passages it covers; `early` has the first.
+        """Reads to the end. `on_stage` is called after each stage, with the passages it covers; `early`: `begin`.
 
         Raises ClusterUnavailable where no shard could be asked. A shard whose tag is moving counts as one that could
         not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
         """
         reading = StagedReading(self, ranked, is_last, own, early)
-        try:
-            question = ranked.question
-            while not reading.is_late and (stage := reading.next_stage(question, reading.last)) > reading.last:
-                await reading.upto(stage)
-                reading.last = stage
-                if on_stage is not None:
-                    on_stage(reading, stage)
-            return reading
-        finally:
-            reading.cancel()
+        while (stage := reading.next_stage(ranked.question, reading.last)) > reading.last:
+            await reading.upto(stage)
+            reading.last = stage
+            if on_stage is not None:
+                on_stage(reading, stage)
+        return reading
+
+    def begin(self, ranked: RankedList) -> Early:
+        """Reads the best passage, while its shards still look for bridges: the shard's answer, by its key."""
+        if not ranked.passages or ranked.question.sure >= 1:  # then all are read at once
+            return {}
+        place = Place(ranked.passages[0].node, ranked.passages[0].tag)
+        return {self.key(ranked, place, 1): asyncio.create_task(self.one(ranked, place, 1))}
 
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
@@ -93,7 +97,7 @@ class Readers:
         model, text = self._settings.model, question.text
         return keys.answer(question.corpus, place.tag, epoch, model, passages, text, question.filter)
 
-    async def one(self, ranked: RankedList, place: Place, passages: int) -> _Read:
+    async def one(self, ranked: RankedList, place: Place, passages: int) -> Read:
         """One shard's answer: a GET that its reader fills when it misses."""
         question, key = ranked.question, self.key(ranked, place, passages)
         node = self._shards.node(place.node)
@@ -106,7 +110,7 @@ class Readers:
             reply = await self._filled(node, key)
         cached = bool(reply["cached"])
         us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
-        return _Read(passages, key, reply, us, cached)
+        return Read(passages, key, reply, us, cached)
 
     async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
         """The value in Redis, or the one that the shard's reader makes of a GET that misses."""
@@ -118,30 +122,6 @@ class Readers:
         return loaded
 
 
-class EarlyReading:
-    """The reading of a question's best passage, begun while its shards still look for bridges."""
-
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
-        self._key = ""
-        self._task: asyncio.Task[_Read] | None = None
-
-    def begin(self, ranked: RankedList) -> None:
-        self.cancel()
-        if ranked.passages and ranked.question.sure < 1:  # else all are read at once
-            place = Place(ranked.passages[0].node, ranked.passages[0].tag)
-            self._key = self._readers.key(ranked, place, 1)
-            self._task = asyncio.create_task(self._readers.one(ranked, place, 1))
-
-    def take(self, key: str) -> asyncio.Task[_Read] | None:
-        """The reading, if it is the one of this key."""
-        return self._task if key == self._key else None
-
-    def cancel(self) -> None:
-        if self._task is not None:
-            _cancel(self._task)
-
-
 class StagedReading:
     """The replies to one question so far, as they come in."""
 
@@ -151,10 +131,10 @@ class StagedReading:
         ranked: RankedList,
         is_last: bool = True,
         own: CorpusScoring | None = None,
-        early: EarlyReading | None = None,
+        early: Early | None = None,
     ) -> None:
         self._readers = readers
-        self._early = early
+        self._early = early or {}
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
@@ -162,44 +142,24 @@ class StagedReading:
         self._order = [passage.key for passage in ranked.passages]
         self._lags = [lag(score, self._ranks.scores[0]) for score in self._ranks.scores]  # ascending
         self._places: list[Place] = [Place(passage.node, passage.tag) for passage in ranked.passages]
-        self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._reads: dict[Place, list[Read]] = {}  # by place, each of more passages than the one before
         self._unreachable: dict[Place, ClusterUnavailable] = {}
         self._scored: dict[int, list[ScoredSpan]] = {}  # by stage, of what is read so far
-        self.is_late = False  # a stage took long, so all passages were asked for
-        self.last = 0  # the last stage that was waited for
+        self.last = 0  # passages after the last stage
         self.failed = list(ranked.failed)
 
     async def upto(self, stage: int) -> None:
-        """Reads the best `stage` passages; all of them where that takes long. Raises what a shard's answer raises."""
-        tasks = self._ask(stage)
-        if not tasks:
-            return
-        _, slow = await asyncio.wait(tasks, timeout=None if stage >= len(self._order) else STAGE_SECONDS)
-        if slow:
-            self.is_late = True
-            tasks |= self._ask(len(self._order))
-            await asyncio.wait(tasks)
-        for task in tasks:
-            task.result()
+        """Reads the best `stage` passages. Raises what a shard's answer raises."""
+        asked = {place: reads[-1].passages for place, reads in self._reads.items()}
+        needed = sorted(Counter(self._places[:stage]).items())
+        new = [one for one in needed if one[1] > asked.get(one[0], 0) and one[0] not in self._unreachable]
+        await asyncio.gather(*(self._one(*one) for one in new))
         if self._unreachable and not self._reads and len(self._unreachable) == len(set(self._places)):
             raise next(iter(self._unreachable.values()))
 
-    def _ask(self, stage: int) -> set[asyncio.Task[None]]:
-        """Asks each shard for more passages than it was asked for."""
-        needed = Counter(self._places[:stage])
-        requested = {place: reads[-1].passages for place, reads in self._reads.items()}
-        tasks = {
-            asyncio.create_task(self._one(place, count))
-            for place, count in sorted(needed.items())
-            if count > requested.get(place, 0) and place not in self._unreachable
-        }
-        self._tasks |= tasks
-        return tasks
-
     async def _one(self, place: Place, count: int) -> None:
         try:
-            early = self._early.take(self._readers.key(self._ranked, place, count)) if self._early else None
+            early = self._early.get(self._readers.key(self._ranked, place, count))
             read = await (early or self._readers.one(self._ranked, place, count))
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
@@ -210,12 +170,7 @@ class StagedReading:
             return
         reads = self._reads.setdefault(place, [])
         reads.append(_scored_by(read, self._own))
-        reads.sort(key=lambda read: read.passages)
         self._scored.clear()
-
-    def cancel(self) -> None:
-        for task in self._tasks:
-            _cancel(task)
 
     def next_stage(self, question: Question, read: int) -> int:
         """The passages to have read after another stage, of `question.k`; `read` where no other is worth it."""
@@ -232,13 +187,6 @@ class StagedReading:
     def candidates(self, stage: int) -> list[Candidate]:
         return candidates_of(self.scored(stage))
 
-    def last_stage(self, question: Question) -> int:
-        """The passages that the answer is made of: those of the stages without haste, whatever else was read."""
-        last = 0
-        while (stage := self.next_stage(question, last)) > last:
-            last = stage
-        return last
-
     def scored(self, stage: int) -> list[ScoredSpan]:
         """The spans behind `candidates`, with what each score is made of."""
         if stage not in self._scored:
@@ -254,13 +202,11 @@ class StagedReading:
         return [self._reads[place][-1].reply for place in sorted(self._reads)]
 
     def merged(self) -> MergedCandidates:
-        """The candidates of the first stage that is sure, or of all that was read."""
-        stage = self.last_stage(self._ranked.question) if self.is_late else self.last
-        candidates = self.candidates(stage)
-        replies = self._replies(stage)
+        """The candidates of all that was read."""
+        candidates, replies = self.candidates(self.last), self._replies(self.last)
         sentences = parts.sentences_of(replies)
         question = self._ranked.question.text
-        answers = forms.answers(candidates, self.scored(stage), sentences, replies, question, self._ranks)
+        answers = forms.answers(candidates, self.scored(self.last), sentences, replies, question, self._ranks)
         return MergedCandidates(
             candidates=candidates,
             below=lines_of(self._latest()),
@@ -277,13 +223,7 @@ class StagedReading:
         return self._own is not None and all(reads[-1].calibrated for reads in self._reads.values())
 
 
-def _cancel(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    if task.done() and not task.cancelled():
-        task.exception()  # seen: of several faults one is raised
-
-
-def _scored_by(read: _Read, own: CorpusScoring | None) -> _Read:
+def _scored_by(read: Read, own: CorpusScoring | None) -> Read:
     """Parses the scores, once for all that looks at them: the corpus's own where they fit the reader."""
     readers = scoring_of(read.reply)
     scores = readers if own is None else own.over(readers)
@@ -302,7 +242,7 @@ def _limited(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict
     ]
 
 
-def _use(place: Place, reads: Sequence[_Read]) -> ShardUse:
+def _use(place: Place, reads: Sequence[Read]) -> ShardUse:
     """Adds up what the shard did in all stages."""
     us: Counter[str] = Counter()
     for read in reads:

@@ -82,8 +82,7 @@ class Searching:
                 reading = await self._readers.staged(ranked, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
-        stage = reading.last_stage(question)
-        scored = reading.scored(stage)
+        scored = reading.scored(reading.last)
         spans = [span_of(one) for one in scored]
         scoring = scored[0].span.scoring if scored else shipped_scoring()
         return Explanation(
@@ -93,7 +92,7 @@ class Searching:
             size=terms.statistics.passages,
             terms=terms_of(terms.statistics, passages),
             passages=passages,
-            read=stage,
+            read=reading.last,
             sure=question.sure,
             spans=spans,
             weights=scoring.record(),
