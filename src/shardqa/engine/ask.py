@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Literal
 
@@ -14,7 +15,7 @@ from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
-from shardqa.engine.reading import Read, Readers, StagedReading
+from shardqa.engine.reading import Early, Readers, StagedReading
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
@@ -148,7 +149,7 @@ class Asking:
     async def _computed(
         self, question: Question, own: CorpusScoring | None, terms: ShardTerms | None, progress: Progress
     ) -> Merged:
-        early = dict[str, asyncio.Task[Read]]()
+        early: Early = {}
         try:
             ranked, reading = await self._read(question, own, terms, progress, early)
         finally:
@@ -166,7 +167,7 @@ class Asking:
         own: CorpusScoring | None,
         terms: ShardTerms | None,
         progress: Progress,
-        early: dict[str, asyncio.Task[Read]],
+        early: Early,
     ) -> tuple[RankedList, StagedReading]:
         """Ranks and reads. `early` gets what is read while shards still look for bridges; the caller ends it."""
         for is_last in (False, True):
@@ -174,9 +175,8 @@ class Asking:
                 if terms is None or is_last:
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
-                ranked = await self._ranking.rank(
-                    question, question.k, terms, lambda best: early.update(self._readers.begin(best))
-                )
+                begin = partial(self._readers.begin, early)
+                ranked = await self._ranking.rank(question, question.k, terms, begin)
                 progress.ranked(ranked)
             start = perf_counter()
             try:

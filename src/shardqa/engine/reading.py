@@ -10,7 +10,7 @@ however many shards there are. One asyncio loop owns a Readers.
 import asyncio
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -55,7 +55,7 @@ class Read:
     calibrated: bool = False  # its scores are the corpus's own
 
 
-Early: TypeAlias = Mapping[str, asyncio.Task[Read]]  # readings begun before, by the key of the shard's answer
+Early: TypeAlias = dict[str, asyncio.Task[Read]]  # readings begun before, by the key of the shard's answer
 
 
 class Readers:
@@ -84,12 +84,12 @@ class Readers:
                 on_stage(reading, stage)
         return reading
 
-    def begin(self, ranked: RankedList) -> Early:
-        """Reads the best passage, while its shards still look for bridges: the shard's answer, by its key."""
-        if not ranked.passages or ranked.question.sure >= 1:  # then all are read at once
-            return {}
-        place = Place(ranked.passages[0].node, ranked.passages[0].tag)
-        return {self.key(ranked, place, 1): asyncio.create_task(self.one(ranked, place, 1))}
+    def begin(self, early: Early, ranked: RankedList) -> None:
+        """Reads the best passage, while its shards still look for bridges: `early` gets the shard's answer, by key."""
+        if ranked.passages and ranked.question.sure < 1:  # else all are read at once
+            place = Place(ranked.passages[0].node, ranked.passages[0].tag)
+            if (key := self.key(ranked, place, 1)) not in early:
+                early[key] = asyncio.create_task(self.one(ranked, place, 1))
 
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
@@ -134,7 +134,7 @@ class StagedReading:
         early: Early | None = None,
     ) -> None:
         self._readers = readers
-        self._early = early or {}
+        self._early = {} if early is None else early  # whoever takes one ends it
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
@@ -159,7 +159,7 @@ class StagedReading:
 
     async def _one(self, place: Place, count: int) -> None:
         try:
-            early = self._early.get(self._readers.key(self._ranked, place, count))
+            early = self._early.pop(self._readers.key(self._ranked, place, count), None)
             read = await (early or self._readers.one(self._ranked, place, count))
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
