@@ -152,8 +152,10 @@ def _drop_ways(main: LexborNode) -> None:
 
 def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:
     text = node.text(deep=True) or ""
-    if len(text) > MOST_OF_WAYS or ways > 1:
-        return len(text) <= MOST_OF_WAYS
+    if len(text) > MOST_OF_WAYS:
+        return False
+    if ways > 1:
+        return True
     for words in links:
         text = text.replace(words, "", 1)
     return BETWEEN.fullmatch(text) is not None
