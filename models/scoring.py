@@ -258,8 +258,8 @@ def chance(odds: float) -> float:
 
 
 def log_odds(chance: float) -> float:
-    """The inverse of `chance`; infinite for 1."""
-    return math.log(chance / (1 - chance)) if chance < 1 else math.inf
+    """The inverse of `chance`, of a probability above 0 and below 1."""
+    return math.log(chance / (1 - chance))
 
 
 def lag(rank_score: float, best_rank: float) -> float:

@@ -106,14 +106,14 @@ async def _outcomes(
 
 
 def _scored(
-    reading: StagedReading, ranked: Question, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
+    reading: StagedReading, whole: Question, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
 ) -> Iterator[StageOutcome]:
     for k, sure in combinations:
-        last, asked = 0, replace(ranked, k=k, sure=sure)
-        while (stage := reading.next_stage(asked, last)) > last:
-            last = stage
-        best = next((one.answer for one in reading.candidates(last)), "")
-        yield StageOutcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
+        read, variant = 0, replace(whole, k=k, sure=sure)
+        while (stage := reading.next_stage(variant, read)) > read:
+            read = stage
+        best = next((one.answer for one in reading.candidates(read)), "")
+        yield StageOutcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), read)
 
 
 async def _row(

@@ -58,8 +58,8 @@ class ScoredSpan:
         return self.signals.margin
 
 
-def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks, n: int | None = None) -> list[ScoredSpan]:
-    """The spans of all shards, or the first n, likeliest by themselves first, those that overlap too.
+def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> list[ScoredSpan]:
+    """The spans of all shards, likeliest by themselves first, those that overlap too.
 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
     it. `ranks` are of all passages found, read or not.
@@ -67,10 +67,10 @@ def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks, n: in
     best_rank = max(ranks.scores, default=0.0)
     spans = [ShardSpan.of(reply, fields, best_rank) for reply in replies for fields in reply["spans"]]
     spans.sort(key=lambda span: span.order)
-    every = signals_of([span.spanned for span in spans], ranks, question, n)
-    confidences = (span.scoring.confidence(signals) for span, signals in zip(spans, every, strict=False))
+    every = signals_of([span.spanned for span in spans], ranks, question)
+    confidences = (span.scoring.confidence(signals) for span, signals in zip(spans, every, strict=True))
     scores = accumulate(confidences, min)
-    return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=False)]
+    return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=True)]
 
 
 def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:

@@ -93,9 +93,8 @@ class Readers:
 
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
-        question, epoch = ranked.question, ranked.epochs[place.tag]
-        model, text = self._settings.model, question.text
-        return keys.answer(question.corpus, place.tag, epoch, model, passages, text, question.filter)
+        question, epoch, model = ranked.question, ranked.epochs[place.tag], self._settings.model
+        return keys.answer(question.corpus, place.tag, epoch, model, passages, question.text, question.filter)
 
     async def one(self, ranked: RankedList, place: Place, passages: int) -> Read:
         """One shard's answer: a GET that its reader fills when it misses."""
@@ -151,9 +150,13 @@ class StagedReading:
     async def upto(self, stage: int) -> None:
         """Reads the best `stage` passages. Raises what a shard's answer raises."""
         asked = {place: reads[-1].passages for place, reads in self._reads.items()}
-        needed = sorted(Counter(self._places[:stage]).items())
-        new = [one for one in needed if one[1] > asked.get(one[0], 0) and one[0] not in self._unreachable]
-        await asyncio.gather(*(self._one(*one) for one in new))
+        await asyncio.gather(
+            *(
+                self._one(place, count)
+                for place, count in sorted(Counter(self._places[:stage]).items())
+                if count > asked.get(place, 0) and place not in self._unreachable
+            )
+        )
         if self._unreachable and not self._reads and len(self._unreachable) == len(set(self._places)):
             raise next(iter(self._unreachable.values()))
 
@@ -180,8 +183,8 @@ class StagedReading:
         reach = next((stage for stage in STAGES if read < stage < every), every)
         if not read:
             return reach
-        best = scored(self._replies(read), question.text, self._ranks, 1)
-        room = log_odds(question.sure) - log_odds(best[0].score) if best else FARTHEST
+        best = next(iter(self.scored(read)), None)
+        room = log_odds(question.sure) - log_odds(best.score) if best is not None else FARTHEST
         return bisect_right(self._lags, room / LAG_ODDS, read, reach)
 
     def candidates(self, stage: int) -> list[Candidate]:
