@@ -122,8 +122,9 @@ class KeyspaceSync:
         )
 
     async def bring_in(self, names: set[str]) -> None:
-        """Reads these passages, and raises the epochs of corpora that this changed. Raises ResponseError."""
-        await self._retries.raise_epochs(await self._refresh(names))
+        """Reads these passages, whether or not a function holds their documents, and raises the epochs of corpora that
+        this changed. Raises ResponseError."""
+        await self._retries.raise_epochs(await self._refresh(names, is_lock_ignored=True))
 
     async def read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
         """Makes the index hold what there is of a document whose change failed."""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -190,6 +191,20 @@ def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:
     passage = keys.passage(shards.corpus, "mill", 0)
     shards.redis(passage).unlink(passage)
     assert get(shards, shards.answer_key("mill", QUESTION))["spans"] == []
+
+
+def test_a_passage_that_vanished_while_its_document_is_being_changed_is_not_answered_from(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    passage, answer = keys.passage(shards.corpus, "mill", 0), shards.answer_key("mill", QUESTION)
+    node = shards.redis(passage)
+    with ThreadPoolExecutor() as pool:
+        change = pool.submit(shards.ingest, "mill", story(4_000_000))
+        wait_until(lambda: node.info("shardqa")["shardqa_functions_running"] > 0, "the change has begun")
+        node.unlink(passage)
+        spans = json.loads(node.get(answer))["spans"]
+        assert not change.done()
+        change.result()
+    assert spans == []
 
 
 def test_times_are_shown_by_info(shards: Shards) -> None:
