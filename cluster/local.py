@@ -83,6 +83,7 @@ def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster
         used = [p for node in missing for p in (node.port, node.port + shape.bus_offset)]
         ports.check_free(used, "Redis and its cluster bus", "--port")
         try:
+            state.save(data, shape)  # before a node writes: a folder with files and without this one is refused
             for node in missing:
                 say(f"starting Redis on port {node.port}")
                 node.process = redis_server.start(_config(node, shape, data, options, module), server)

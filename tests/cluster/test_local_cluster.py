@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardqa import topology
-from shardqa.cluster import local, node, ports, state, tags
+from shardqa.cluster import local, node, ports, redis_server, state, tags
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.errors import SetupError
 from tests.nodes import free_port, kill_node
@@ -95,7 +95,12 @@ def test_one_master_alone_is_a_cluster_and_another_number_of_shards_is_refused(s
         local.start(ClusterOptions(data=data, shards=3))
 
 
-def test_a_node_that_can_not_start_is_told_with_the_end_of_its_log(start: Start, data: Path) -> None:
+@pytest.mark.parametrize("seen", [True, False], ids=["that is seen to run", "that ends before it is looked at"])
+def test_a_node_that_can_not_start_is_told_with_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch, start: Start, data: Path, seen: bool
+) -> None:
+    if not seen:
+        monkeypatch.setattr(redis_server, "identify", lambda pid: None)
     with pytest.raises(SetupError, match=r"(?s)ended.*no-such-option"):
         start(shards=1, extra=(("no-such-option", "1"),))
     found = local.inspect(data)
