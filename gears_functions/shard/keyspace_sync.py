@@ -124,7 +124,7 @@ class KeyspaceSync:
     async def bring_in(self, names: set[str]) -> None:
         """Reads these passages, whether or not a function holds their documents, and raises the epochs of corpora that
         this changed. Raises ResponseError."""
-        await self._retries.raise_epochs(await self._refresh(names, is_lock_ignored=True))
+        await self._retries.raise_epochs(await self._refresh(names))
 
     async def read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
         """Makes the index hold what there is of a document whose change failed."""
@@ -143,7 +143,7 @@ class KeyspaceSync:
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
         self._is_changing = True
         try:
-            changed = await self._refresh(dict.fromkeys(event.key for event in events))
+            changed = await self._refresh(dict.fromkeys(event.key for event in events), is_lock_heeded=True)
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
@@ -205,20 +205,20 @@ class KeyspaceSync:
         while True:
             cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
             names = [name.decode("utf-8", "surrogateescape") for name in page]
-            changed |= await self._refresh(names, is_lock_ignored=True)
+            changed |= await self._refresh(names)
             seen.update(names)
             if cursor == b"0":
                 break
         missing = [key for index in self.corpora.values() for key in index if key not in seen]
-        return changed | await self._refresh(missing, is_lock_ignored=True)
+        return changed | await self._refresh(missing)
 
-    async def _refresh(self, names: Iterable[str], is_lock_ignored: bool = False) -> set[str]:
+    async def _refresh(self, names: Iterable[str], is_lock_heeded: bool = False) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.
 
-        With `is_lock_ignored` those of documents that a function holds too: until it has written, the old ones count.
-        Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
+        Those of documents that a function holds, too, unless `is_lock_heeded`: until it has written, the old ones
+        count. Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
         """
-        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, is_lock_ignored)) is not None]
+        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, is_lock_heeded)) is not None]
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
@@ -228,7 +228,7 @@ class KeyspaceSync:
             changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
         return changed
 
-    def _corpus_of(self, name: str, is_lock_ignored: bool) -> str | None:
+    def _corpus_of(self, name: str, is_lock_heeded: bool) -> str | None:
         """Returns the corpus of a passage's key; None when a function that holds its document sees to it, or it is not
         ours."""
         try:
@@ -239,7 +239,7 @@ class KeyspaceSync:
         if self.dropped.covers(parsed.corpus, parsed.tag):
             return None
         is_locked = self._changes.passes_over(parsed, name)
-        return None if is_locked and not is_lock_ignored else parsed.corpus
+        return None if is_locked and is_lock_heeded else parsed.corpus
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
         """Returns whether the index changed."""
@@ -281,7 +281,7 @@ class KeyspaceSync:
         """Brings the index up to date once slots have settled; returns the corpora that changed."""
         corpora = {name: keys.parse_passage(name).corpus for name in settlement.departures}
         changed = {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
-        changed |= await self._refresh(settlement.arrivals, is_lock_ignored=True)
+        changed |= await self._refresh(settlement.arrivals)
         return changed | await self.scan() if settlement.is_scan_due else changed
 
 
