@@ -89,19 +89,18 @@ class Readers:
         if ranked.passages and ranked.question.sure < 1:  # else all are read at once
             place = Place(ranked.passages[0].node, ranked.passages[0].tag)
             if (key := self.key(ranked, place, 1)) not in early:
-                early[key] = asyncio.create_task(self.one(ranked, place, 1))
+                early[key] = asyncio.create_task(self.one(ranked.question, place.node, 1, key))
 
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
         question, epoch, model = ranked.question, ranked.epochs[place.tag], self._settings.model
         return keys.answer(question.corpus, place.tag, epoch, model, passages, question.text, question.filter)
 
-    async def one(self, ranked: RankedList, place: Place, passages: int) -> Read:
-        """One shard's answer: a GET that its reader fills when it misses."""
-        question, key = ranked.question, self.key(ranked, place, passages)
-        node = self._shards.node(place.node)
+    async def one(self, question: Question, name: str, passages: int, key: str) -> Read:
+        """The answer of the shard at node `name`: a GET of its key that its reader fills when it misses."""
+        node = self._shards.node(name)
         if node is None:
-            raise ClusterUnavailable(f"node {place.node} left the cluster while it was asked; ask again")
+            raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
         reply = None if question.fresh else await self._filled(node, key)
         if reply is None:
             with suppress(WritesRefused):  # the value is of this epoch, too
@@ -162,8 +161,9 @@ class StagedReading:
 
     async def _one(self, place: Place, count: int) -> None:
         try:
-            early = self._early.pop(self._readers.key(self._ranked, place, count), None)
-            read = await (early or self._readers.one(self._ranked, place, count))
+            key = self._readers.key(self._ranked, place, count)
+            early = self._early.pop(key, None)
+            read = await (early or self._readers.one(self._ranked.question, place.node, count, key))
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
                 raise
