@@ -1,0 +1,388 @@
+"""One loaded model: a thread of its own that owns the queue, batches what waits, runs, and answers. With more than one
+run at a time (THREADS_PER_QUEUE) it hands batches to further threads, which run and answer.
+
+Requests are put by any thread and owned by the model's thread from then on. Those with equal types and equal
+dimensions 1..n run together, stacked on dimension 0, up to `size` rows; fewer than `minimum` rows wait up to
+`patience` seconds for more. A model whose inputs and outputs don't all declare a free first dimension runs each request
+alone: nobody could say whose rows are whose. Inputs named PADDED may differ in their length (padding.py). A thread with
+a request for an idle model may claim the model and run the request itself; the model's own thread waits meanwhile. An
+answer goes out straight from the thread that ran. When a merged run fails, each of its requests runs alone, so one bad
+input hurts only its sender.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from shardqa.machine import release_freed
+from shardqa.tensors import Array
+from shardqa.worker.activity import Activity, ActivityKind
+from shardqa.worker.ai import backend
+from shardqa.worker.ai.backend import File, Model, ModelError
+from shardqa.worker.ai.counts import RunCounts
+from shardqa.worker.ai.padding import Padding, of_like_lengths, padding_of
+from shardqa.worker.ai.scripts import Reach, ScriptCall
+
+BOUND = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    size: int  # rows of one run; 0: no batching
+    minimum: int  # rows worth a run
+    patience: float  # seconds a run waits for the minimum; 0 with a minimum: for ever
+
+
+def batching_of(size: int, minimum: int, milliseconds: int) -> Batching:
+    """Raises ValueError for what AI.MODELSTORE would not have stored."""
+    if not all(0 <= number <= BOUND for number in (size, minimum, milliseconds)):
+        raise ValueError(f"batching of {size}, at least {minimum}, for {milliseconds} ms: each is from 0 to {BOUND}")
+    return Batching(size, minimum, milliseconds / 1000)
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    arrays: Sequence[Array]  # in the order of the model's inputs
+    done: Callable[["Result | Exception"], None]  # called once, in the thread that ran
+    deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
+    call: ScriptCall | None = None  # of a script
+    cancelled: bool = False  # set by any thread: nobody waits for it any more
+    put: float = field(default_factory=time.perf_counter)
+
+    @property
+    def rows(self) -> int:
+        return self.arrays[0].shape[0] if self.arrays and self.arrays[0].ndim else 1
+
+    def likeness(self) -> tuple[object, ...] | None:
+        """Equal for requests that can be stacked; None when this one can't be."""
+        rows = self.rows
+        if not self.arrays or any(a.ndim == 0 or a.shape[0] != rows for a in self.arrays):
+            return None
+        return tuple((a.dtype, a.shape[1:]) for a in self.arrays)
+
+
+@dataclass(slots=True)
+class Result:
+    request: Request
+    outputs: list[Array]
+    started: float  # of time.perf_counter(), as `ended`: the run
+    ended: float
+
+    @property
+    def microseconds(self) -> int:
+        return int((self.ended - self.started) * 1e6)
+
+    @property
+    def queued(self) -> int:
+        """Microseconds before the run."""
+        return int((self.started - self.request.put) * 1e6)
+
+
+class Expired(Exception):
+    """The request's time was over before its run began."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelActivity:
+    """A model at work, as the module sees it (activity.py)."""
+
+    activity: Activity
+    name: bytes
+    model: int  # the module's id
+
+    def begin(self, kind: ActivityKind = ActivityKind.MODEL) -> int:
+        return self.activity.begin(kind, self.name, subject=self.model)
+
+    def end(self, slot: int) -> None:
+        self.activity.end(slot)
+
+
+class LoadedModel:
+    """`loaded` is called in the model's thread with the model, or with why it can't be loaded."""
+
+    def __init__(
+        self,
+        load: Callable[[], Model],
+        batching: Batching,
+        loaded: Callable[["LoadedModel", ModelError | None], None],
+        activity: ModelActivity,
+        id: bytes = b"",
+        concurrency: int = 1,
+        padded: Sequence[str] = (),
+    ) -> None:
+        self._activity = activity
+        self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
+        self._batching = batching
+        self._loaded = loaded
+        self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
+        self._waiting: list[Request] = []  # model's thread only
+        self._concurrency = concurrency  # runs at once, where the model can
+        self._turns = threading.Semaphore(1)  # one for each; taken by the thread that runs the model
+        self._batches: queue.SimpleQueue[list[Request] | None] = queue.SimpleQueue()  # for further threads
+        self._runners = 0  # of these
+        self._padded = padded
+        self._padding: Padding | None = None
+        self._dropped = False
+        self._model: Model | None = None
+        self.id = id  # the module's
+        self._running: dict[int, tuple[list[Request], object, float]] = {}  # by thread: its run's handle and beginning
+        self.counts = RunCounts()
+        self._options: object | None = None  # the next run's handle, where it is made already
+        self._thread = threading.Thread(target=self._live, name="model", daemon=True)
+        self._thread.start()
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        assert self._model is not None
+        return self._model.inputs
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        assert self._model is not None
+        return self._model.outputs
+
+    def put(self, request: Request) -> None:
+        self._arriving.put(request)
+
+    def claim(self) -> bool:
+        """Any thread: whether the model is idle and now the caller's, who must call `run_claimed`."""
+        if self._batching.minimum or self._waiting or not self._arriving.empty():
+            return False
+        if not self._turns.acquire(blocking=False):
+            return False
+        if self._model is not None and not self._dropped:
+            return True
+        self._turns.release()
+        return False
+
+    def run_claimed(self, request: Request) -> None:
+        """Runs one request in the calling thread and gives the model back."""
+        try:
+            self._run_alone(request)
+            self._make_ready()
+        finally:
+            self._turns.release()
+
+    def cancel(self, request: Request) -> None:
+        """Any thread: drops it from the queue, or ends the run when no other request waits for it."""
+        request.cancelled = True
+        for running in list(self._running.values()):
+            if self._model is not None and request in running[0] and all(r.cancelled for r in running[0]):
+                self._model.terminate(running[1])
+        self._arriving.put(None)
+
+    def end_after(self, seconds: float) -> None:
+        """Any thread: ends a run that takes longer already."""
+        for _, options, began in list(self._running.values()):
+            if self._model is not None and time.monotonic() - began > seconds:
+                self._model.terminate(options)
+
+    def drop(self) -> None:
+        """The model is gone: what waits is answered with an error, then the thread ends."""
+        self._dropped = True
+        self._arriving.put(None)
+
+    def queued(self) -> int:
+        return self._arriving.qsize() + len(self._waiting)
+
+    def _live(self) -> None:
+        load, self._load = self._load, None
+        assert load is not None
+        slot = self._activity.begin(ActivityKind.LOAD)
+        try:
+            model = load()
+            self._padding = padding_of(self._padded, model)
+            self._model = model
+        except Exception as error:  # noqa: BLE001 - of a backend's own: somebody waits for the answer
+            self._loaded(self, error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}"))
+            self._dropped = True
+        else:
+            self._loaded(self, None)
+        finally:
+            self._activity.end(slot)
+        del load
+        release_freed()
+        if self._model is not None and self._model.concurrent and self._concurrency > 1:
+            self._hire(self._concurrency)
+        while not self._dropped:
+            self._arrive(0 if self._waiting else None)
+            self._turns.acquire()  # first: what arrives or is cancelled while other threads run the model still counts
+            batch = self._next()
+            if batch and self._runners:
+                self._batches.put(batch)  # whoever runs it gives the turn back
+                continue
+            try:
+                if batch:
+                    self._run(batch)
+                    self._make_ready()
+            finally:
+                self._turns.release()
+        self._arrive(0)
+        for request in self._waiting:
+            request.done(ModelError("ERR model key is empty"))
+        for _ in range(self._runners or 1):
+            self._batches.put(None)
+            self._turns.acquire()
+        self._model = None
+
+    def _hire(self, runners: int) -> None:
+        for number in range(runners):
+            threading.Thread(target=self._run_batches, name=f"model run {number}", daemon=True).start()
+        self._runners = runners
+        self._turns.release(runners - 1)
+
+    def _run_batches(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            try:
+                self._run(batch)
+                self._make_ready()
+            finally:
+                self._turns.release()
+
+    def _next(self) -> list[Request]:
+        """Returns the next requests to run together; empty when there is none after all."""
+        self._arrive(0)
+        if not self._waiting or self._dropped:
+            return []
+        first = self._waiting[0]
+        batch = self._alike(first)
+        if self._batching.minimum and self._splits():
+            until = first.put + self._batching.patience if self._batching.patience else None
+            while not self._enough(batch) and not self._dropped and (left := _left(until)) != 0:
+                self._arrive(left)
+                if first not in self._waiting:
+                    return []
+                batch = self._alike(first)
+        for request in batch:
+            self._waiting.remove(request)
+        return batch
+
+    def _arrive(self, timeout: float | None) -> None:
+        """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
+        if timeout != 0:
+            with suppress(queue.Empty):
+                self._take(self._arriving.get(True, timeout))
+        while not self._arriving.empty():  # this thread alone takes
+            self._take(self._arriving.get())
+        for request in list(self._waiting):
+            if request.cancelled or (request.deadline is not None and request.deadline < time.monotonic()):
+                self._waiting.remove(request)
+                request.done(Expired())
+
+    def _take(self, item: Request | None) -> None:
+        if item is not None:
+            self._waiting.append(item)
+
+    def _alike(self, first: Request) -> list[Request]:
+        batch, rows = [first], first.rows
+        if not self._batching.size or not self._splits() or len(self._waiting) == 1:
+            return batch
+        if self._padding is not None and self._padding.length_of(first.arrays) is not None:
+            return self._of_like_lengths(first, self._padding)
+        likeness = first.likeness()
+        if likeness is None:
+            return batch
+        for request in self._waiting:
+            if request is first or rows + request.rows > self._batching.size or request.likeness() != likeness:
+                continue
+            batch.append(request)
+            rows += request.rows
+        return batch
+
+    def _of_like_lengths(self, first: Request, padding: Padding) -> list[Request]:
+        if first.likeness() is None:
+            return [first]
+        likeness = padding.likeness(first.arrays)
+        found = [first]
+        for request in self._waiting:
+            if request is not first and request.likeness() is not None and padding.likeness(request.arrays) == likeness:
+                found.append(request)
+        sizes = [(request.rows, padding.length_of(request.arrays)) for request in found]
+        return [found[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
+
+    def _splits(self) -> bool:
+        return self._model is not None and self._model.splits
+
+    def _enough(self, batch: list[Request]) -> bool:
+        return sum(r.rows for r in batch) >= self._batching.minimum
+
+    def _run(self, batch: list[Request]) -> None:
+        if len(batch) == 1:
+            self._run_alone(batch[0])
+            return
+        rows = [r.rows for r in batch]
+        lengths = [self._padding.length_of(r.arrays) if self._padding else None for r in batch]
+        longest = max((length for length in lengths if length is not None), default=0)
+        started = time.perf_counter()
+        try:
+            outputs = self._compute(batch, self._stacked(batch, longest))
+        except ModelError:
+            outputs = []
+        if not outputs or not all(isinstance(o, np.ndarray) and o.shape[:1] == (sum(rows),) for o in outputs):
+            for request in batch:  # one of them is bad, or the outputs are not what the model declares
+                self._run_alone(request)
+            return
+        at, ended = 0, time.perf_counter()
+        self.counts.ran(sum(rows), started, ended)
+        for request, n, length in zip(batch, rows, lengths, strict=True):
+            part = [output[at : at + n] for output in outputs]
+            if self._padding is not None and length is not None:
+                part = self._padding.cut(part, longest, length)
+            result = Result(request, part, started, ended)
+            self.counts.answered(result)
+            request.done(result)
+            at += n
+
+    def _stacked(self, batch: Sequence[Request], longest: int) -> list[Array]:
+        if self._padding is not None and longest:
+            return self._padding.stacked([r.arrays for r in batch], longest)
+        return [np.concatenate(arrays) for arrays in zip(*(r.arrays for r in batch), strict=True)]
+
+    def _run_alone(self, request: Request) -> None:
+        started = time.perf_counter()
+        try:
+            outputs = self._compute([request], request.arrays)
+        except ModelError as error:
+            self.counts.errors += 1
+            request.done(error)
+        else:
+            result = Result(request, outputs, started, time.perf_counter())
+            request.done(result)
+            self.counts.ran(request.rows, result.started, result.ended)
+            self.counts.answered(result)
+
+    def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:
+        assert self._model is not None
+        options, self._options = self._options, None  # a runner that finds it taken makes its own
+        options = options or self._model.options()
+        self._running[threading.get_ident()] = (batch, options, time.monotonic())
+        waited_for = [request for request in batch if not request.cancelled]
+        if not waited_for:  # cancelled before it ran: who did that found no run to end
+            self._model.terminate(options)
+        slot = self._activity.begin()
+        try:
+            call = batch[0].call
+            return self._model.run(arrays, options) if call is None else cast(Any, self._model).call(call, arrays)
+        finally:
+            self._activity.end(slot)
+
+    def _make_ready(self) -> None:
+        """For the next run, once this one is answered."""
+        assert self._model is not None
+        self._running.pop(threading.get_ident(), None)
+        self._options = self._model.options()
+
+
+def _left(until: float | None) -> float | None:
+    """Seconds to `until` (of time.perf_counter()), not below 0; None: for ever."""
+    return None if until is None else max(0.0, until - time.perf_counter())
+
+
+def loader(file: File, threads: int, reach: Reach) -> Callable[[], Model]:
+    return lambda: backend.load(file, threads, reach)

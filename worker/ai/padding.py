@@ -1,0 +1,98 @@
+"""Requests of different lengths in one run: the inputs named PADDED are filled up with zeros along dimension 1.
+
+A mask among them says by its zeros what is filling. Outputs are cut back to each request's own length, in the
+dimensions that the model calls like that of its padded inputs; where a model names no dimensions, in those that are as
+long as the padded inputs were. On a processor filling costs as much as words do, so a run takes requests of like
+lengths: filling is at most a share of it (WASTE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardqa.tensors import Array
+from shardqa.worker.ai.messages import ModelError
+
+WASTE = 1.15  # positions of a run, over those that are no filling
+AXIS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    inputs: frozenset[int]  # positions of the padded inputs
+    cuts: Sequence[Sequence[int] | None]  # per output: the dimensions to cut; None: those that are as long
+
+    def length_of(self, arrays: Sequence[Array]) -> int | None:
+        """Returns the length of a request's sequences; None where they differ, or have none."""
+        found = {arrays[i].shape[AXIS] if arrays[i].ndim > AXIS else None for i in self.inputs if i < len(arrays)}
+        return found.pop() if len(found) == 1 else None
+
+    def likeness(self, arrays: Sequence[Array]) -> tuple[object, ...]:
+        """Equal for requests that may run together, once each has a length."""
+        return tuple(
+            (a.dtype, a.ndim, a.shape[AXIS + 1 :] if i in self.inputs else a.shape[1:]) for i, a in enumerate(arrays)
+        )
+
+    def stacked(self, requests: Sequence[Sequence[Array]], length: int) -> list[Array]:
+        return [
+            np.concatenate([_filled(a, length) if i in self.inputs else a for a in column])
+            for i, column in enumerate(zip(*requests, strict=True))
+        ]
+
+    def cut(self, outputs: Sequence[Array], padded: int, length: int) -> list[Array]:
+        """One request's rows of the outputs, without what the filling gave."""
+        if padded == length:
+            return list(outputs)
+        known = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]
+        return [_shortened(o, dims, padded, length) for o, dims in zip(outputs, known, strict=False)]
+
+
+def padding_of(names: Sequence[str], model: Any) -> Padding | None:
+    """Returns the padding that PADDED asks of a loaded model. Raises ModelError."""
+    if not names:
+        return None
+    inputs = list(model.inputs)
+    for name in names:
+        if name not in inputs:
+            known = ", ".join(inputs)
+            raise ModelError(f"ERR PADDED names {name}, which is no input of the model; it has {known}")
+    if not model.splits:
+        raise ModelError("ERR PADDED needs a model whose inputs and outputs all have a free first dimension")
+    return Padding(frozenset(inputs.index(name) for name in names), model.sequence_cuts(frozenset(names)))
+
+
+def of_like_lengths(sizes: Sequence[tuple[int, int | None]], most: int, least: int) -> list[int]:
+    """Chooses the requests that run with the first, by their rows and lengths.
+
+    Those nearest in length do, as long as filling is a small share, or fewer than `least` rows are there, and at most
+    `most` rows.
+    """
+    rows, longest = sizes[0][0], sizes[0][1] or 0
+    chosen, real = [0], rows * longest
+    own = longest
+    others = [(abs(length - own), i) for i, (_, length) in enumerate(sizes) if i > 0 and length is not None]
+    for _, i in sorted(others):
+        more, length = rows + sizes[i][0], sizes[i][1] or 0
+        reach, words = max(longest, length), real + sizes[i][0] * length
+        if more <= most and (more * reach <= WASTE * words or rows < least):
+            chosen.append(i)
+            rows, longest, real = more, reach, words
+    return chosen
+
+
+def _filled(array: Array, length: int) -> Array:
+    missing = length - array.shape[AXIS]
+    if not missing:
+        return array
+    return np.pad(array, [(0, missing if axis == AXIS else 0) for axis in range(array.ndim)])
+
+
+def _shortened(output: Array, dims: Sequence[int] | None, padded: int, length: int) -> Array:
+    if dims is None:
+        dims = [axis for axis in range(1, output.ndim) if output.shape[axis] == padded]
+    parts = [slice(length) if axis in dims else slice(None) for axis in range(output.ndim)]
+    return np.ascontiguousarray(output[tuple(parts)])

@@ -1,0 +1,52 @@
+"""HELLO: what the module tells its worker before anything else, its arguments among it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardqa.worker import frames
+from shardqa.worker.frames import Frame, MalformedFrame
+
+STALL = 10.0  # seconds a function may hold the loop when requests have no deadline; else their deadline
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    node: str  # id of this node, 40 hex digits
+    role: str  # 'master' or 'replica'
+    clustered: bool
+    arguments: Mapping[str, str]  # of the module, names in lower case
+
+    @classmethod
+    def of_hello(cls, frame: Frame) -> WorkerConfig:
+        """Raises MalformedFrame."""
+        protocol, node, role, clustered, _port, *words = frame.texts()
+        if protocol != str(frames.VERSION):
+            raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
+        pairs = [*zip(words[::2], words[1::2], strict=True)]
+        arguments = {name.lower(): value for name, value in reversed(pairs)}  # the user's own names come last
+        return cls(node, role, clustered == "1", arguments)
+
+    def _number(self, name: str) -> int:
+        return int(self.arguments[name])
+
+    @property
+    def model_threads(self) -> int:
+        """Threads of one run of a model."""
+        return self._number("threads")
+
+    @property
+    def model_runs(self) -> int:
+        """Runs of one model at once."""
+        return self._number("threads_per_queue")
+
+    @property
+    def model_seconds(self) -> float:
+        """Seconds that a run of a model may take; 0: no limit."""
+        return self._number("execution_timeout") / 1000
+
+    @property
+    def stall(self) -> float:
+        """Seconds that a function may hold the loop."""
+        return self._number("timeout") / 1000 or STALL

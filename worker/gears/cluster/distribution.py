@@ -1,0 +1,211 @@
+"""Registrations on every master, as in RedisGears, under the same ids.
+
+First all shards are asked to PREPARE: they read the functions (which travel as those of runs do), check ids and
+triggers and run onRegistered. When all agreed they are told to COMMIT, else to DISCARD, and nothing has changed. A
+shard that fails between the two is named in the error: then it runs the old version and the others the new one.
+
+A session that travelled is stored with its functions as they came, so that a variable of the script keeps its one
+value over restarts; and with the script, which is run instead where the Python is another one.
+Loop's thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from shardqa.topology import Node
+from shardqa.worker import resp
+from shardqa.worker.gears.cluster.peers import Neighbours
+from shardqa.worker.gears.pipeline.run import Run, current, describe
+from shardqa.worker.gears.sessions.pickling import (
+    PYTHON,
+    CannotTravel,
+    pack_session,
+    split,
+    stored_script,
+    unpack_session,
+)
+from shardqa.worker.gears.sessions.requirements import Requirements, RequirementsFailed, marked, unmarked
+from shardqa.worker.gears.sessions.script_run import run_on_registered
+from shardqa.worker.gears.sessions.session import Session
+from shardqa.worker.gears.sessions.sessions import Sessions
+from shardqa.worker.gears.sources.streams import Streams
+
+MAX_PREPARED = 100  # sessions that wait for COMMIT; the oldest goes
+INSTALLING = 660.0  # seconds a shard may take for installing what a script requires
+READ_SECONDS = 60.0  # seconds a shard may take for reading functions (it may import large packages) and onRegistered
+
+
+class NotDistributed(Exception):
+    """A shard did not take the registrations."""
+
+
+class Distribution:
+    def __init__(
+        self, neighbours: Neighbours, sessions: Sessions, streams: Streams, requirements: Requirements
+    ) -> None:
+        self._cluster = neighbours.cluster
+        self._peers = neighbours.peers
+        self._sessions = sessions
+        self._streams = streams
+        self._requirements = requirements
+        self._prepared: dict[str, tuple[Session, Run]] = {}  # by session id; the run of its onRegistered
+        self._peers.handle_with("REQUIRE", self._on_require)
+        self._peers.handle_with("PREPARE", self._on_prepare)
+        self._peers.handle_with("COMMIT", self._on_commit)
+        self._peers.handle_with("DISCARD", self._on_discard)
+        self._peers.handle_with("UNREGISTER", self._on_unregister)
+
+    async def register(self, session: Session, replaced: str | None, run: Run) -> None:
+        """Registers what a script left, here and on the other masters.
+
+        Raises ValueError, CannotTravel and NotDistributed.
+        """
+        if not session.registrations and not session.watches:
+            session.commit()
+            return
+        both = {session.id, replaced or session.id}
+        self._sessions.check_triggers(session, both)
+        others = await self._others(session)
+        content = pack_session(session) if others else b""
+        await run_on_registered(session, run)
+        if others:
+            await self._prepare(session, content, replaced, others)
+            try:
+                self._sessions.check_triggers(session, both)  # another script may have been faster
+            except ValueError:
+                await self._discard(session, others)
+                raise
+        self._sessions.take(session, replaced, run)
+        await self._commit(session, replaced, others)
+
+    async def _others(self, session: Session) -> list[Node]:
+        """The masters that this session goes to besides this one. What a session watches is this shard's alone."""
+        if session.watches or not session.registrations:
+            return []
+        return await self._cluster.other_masters()
+
+    async def _prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
+        """`content` is of `pack_session`. Raises NotDistributed; then nothing has changed anywhere."""
+        session.stored = marked(session.requirements, stored_script(content, session.code))
+        words = (session.id, PYTHON, session.id, session.user, replaced or "", session.description or "")
+        await self._ask_all(
+            others, "PREPARE", *words, content, session.code, json.dumps(session.requirements), undo=session
+        )
+
+    async def _commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
+        """Raises NotDistributed, with the shards that did not go along."""
+        await self._ask_all(others, "COMMIT", session.id, PYTHON, session.id, session.user, replaced or "")
+
+    async def _discard(self, session: Session, others: Sequence[Node]) -> None:
+        await self._peers.send_all(others, "DISCARD", session.id)
+
+    async def introduce(self, session: Session, node: Node) -> None:
+        """Registers a session of ours on a master that has it not. Raises NotDistributed and CannotTravel."""
+        try:
+            content = pack_session(session)
+        except CannotTravel:  # onRegistered has made what can't; as it came, it could
+            found, _ = split(unmarked(session.stored)[1])
+            if found is None:
+                raise
+            content = found
+        if session.requirements:
+            words = json.dumps({"requirements": session.requirements, "reinstall": False})
+            await self._ask_all([node], "REQUIRE", words, patience=INSTALLING)
+        whose = (session.id, PYTHON, session.id, session.user, "")
+        more = (session.description or "", content, session.code, json.dumps(session.requirements))
+        await self._ask_all([node], "PREPARE", *whose, *more)
+        await self._ask_all([node], "COMMIT", *whose)
+
+    async def require(self, requirements: Sequence[str], reinstall: bool) -> None:
+        """Installs on the other masters. Raises NotDistributed."""
+        words = json.dumps({"requirements": list(requirements), "reinstall": reinstall})
+        await self._ask_all(await self._cluster.other_masters(), "REQUIRE", words, patience=INSTALLING)
+
+    async def unregister(self, id: str) -> bool:
+        """Whether it was there. A shard that can't be reached keeps it, as its own list shows."""
+        if not await self._unregister(id):
+            return False
+        await self._peers.send_all(await self._cluster.other_masters(), "UNREGISTER", id, patience=READ_SECONDS)
+        return True
+
+    async def _unregister(self, id: str) -> bool:
+        registration = await self._sessions.settled(lambda: self._sessions.registration(id))
+        if registration is not None:
+            await self._streams.forget(registration)
+        return self._sessions.unregister(id)
+
+    async def _ask_all(
+        self,
+        others: Sequence[Node],
+        verb: str,
+        *words: Any,
+        undo: Session | None = None,
+        patience: float = READ_SECONDS,
+    ) -> None:
+        replies = await self._peers.send_all(others, verb, *words, patience=patience)
+        pairs = zip(others, replies, strict=True)
+        failed = [f"{node.address}: {reply}" for node, reply in pairs if isinstance(reply, BaseException)]
+        if not failed:
+            return
+        if undo is not None:
+            await self._discard(undo, others)
+            raise NotDistributed(f"nothing was registered, because of shard {'; shard '.join(failed)}")
+        if verb == "REQUIRE":
+            raise NotDistributed(f"nothing was run, because of shard {'; shard '.join(failed)}")
+        raise NotDistributed(f"registered, but not on shard {'; shard '.join(failed)}; send it again with UPGRADE")
+
+    # ---- what peers send ----
+
+    async def _on_require(self, _sender: str, arguments: list[bytes]) -> bytes:
+        asked = json.loads(arguments[0])
+        try:
+            await self._requirements.ensure(asked["requirements"], asked["reinstall"])
+        except RequirementsFailed as error:
+            return resp.error(f"ERR {error}")
+        return resp.OK
+
+    async def _on_prepare(self, _sender: str, arguments: list[bytes]) -> bytes:
+        id, python, _, _, replaced, description = (word.decode("utf-8", "surrogateescape") for word in arguments[:6])
+        content, code = arguments[6], arguments[7].decode("utf-8", "surrogateescape")
+        run = current()
+        assert run is not None
+        if python != PYTHON:
+            return resp.error(f"ERR functions of Python {python} can't run on {PYTHON}; use one Python everywhere")
+        session = self._sessions.visiting(id, run.rights, code)
+        session.description = description or None
+        session.stored = stored_script(content, code)
+        session.require(json.loads(arguments[8]) if len(arguments) > 8 else ())
+        try:
+            await run.threads.in_pool(run, unpack_session, session, content)
+            self._sessions.check_triggers(session, {id, replaced or id})
+            await run_on_registered(session, run)
+        except BaseException as error:  # noqa: BLE001 - of whatever a user's code raises
+            return resp.error(describe(error))
+        self._prepared[id] = session, run
+        while len(self._prepared) > MAX_PREPARED:
+            del self._prepared[next(iter(self._prepared))]
+        return resp.OK
+
+    async def _on_commit(self, _sender: str, arguments: list[bytes]) -> bytes:
+        id, _, _, _, replaced = (word.decode("utf-8", "surrogateescape") for word in arguments[:5])
+        prepared, run = self._prepared.pop(id, None), current()
+        assert run is not None
+        if prepared is None:
+            return resp.error("ERR it was not prepared: the worker was started anew meanwhile")
+        session, preparing = prepared
+        try:
+            self._sessions.take(session, replaced or None, run)
+        except ValueError as error:
+            return resp.error(f"ERR {error}")
+        preparing.rights = session.rights  # of threads that onRegistered began
+        return resp.OK
+
+    async def _on_discard(self, _sender: str, arguments: list[bytes]) -> bytes:
+        self._prepared.pop(arguments[0].decode("utf-8", "surrogateescape"), None)
+        return resp.OK
+
+    async def _on_unregister(self, _sender: str, arguments: list[bytes]) -> bytes:
+        return resp.encode(int(await self._unregister(arguments[0].decode("utf-8", "surrogateescape"))))

@@ -1,0 +1,104 @@
+"""Executions from start to end: of scripts, of functions, and of registrations whose records cross shards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from shardqa.worker.gears.cluster.coordination import Coordination
+from shardqa.worker.gears.pipeline.execution_list import Execution, Executions
+from shardqa.worker.gears.pipeline.plan import RunPlan
+from shardqa.worker.gears.pipeline.run import Run, current, enter
+from shardqa.worker.gears.sessions.pickling import CannotTravel
+from shardqa.worker.gears.sessions.session import Session
+from shardqa.worker.threads import Threads
+
+
+class Executor:
+    """Loop's thread, but for `from_function`."""
+
+    def __init__(self, threads: Threads, executions: Executions, coordination: Coordination) -> None:
+        self._threads = threads
+        self._executions = executions
+        self._coordination = coordination
+
+    async def run(self, session: Session, run: Run, plan: RunPlan) -> tuple[list[Any], list[str]]:
+        """(results, errors), in the caller's task. Raises CannotTravel."""
+        execution = self._executions.begin(session.id, run, plan, keeps_results=False)
+        await self._drive(session, execution)
+        return execution.results, execution.errors
+
+    def start(self, session: Session, request: Run, run: Run, plan: RunPlan) -> Execution:
+        """UNBLOCKING: goes on by itself, with the rights of the script's request, and is kept with its results."""
+        execution = self._executions.begin(session.id, run, plan, keeps_results=True)
+        request.hold()
+        run.task = self._threads.task(self._alone(session, execution))
+        run.task.add_done_callback(lambda _: request.release())
+        return execution
+
+    async def run_registered(
+        self, session: Session, run: Run, plan: RunPlan, registration: str
+    ) -> tuple[list[Any], list[str]]:
+        """A registration's run over records that are there."""
+        execution = self._executions.begin(session.id, run, plan, keeps_results=True, registration=registration)
+        await self._drive(session, execution)
+        return execution.results, execution.errors
+
+    def from_function(self, session: Session, plan: RunPlan) -> AwaitableRun:
+        """`run()` inside a function: starts at once; any thread."""
+        around = current()
+        run = Run(self._threads, session.rights_now())
+        done: Future[list[Any]] = Future()
+
+        async def go() -> None:
+            if around is not None:
+                around.hold()
+            run.task = asyncio.current_task()
+            enter(run)
+            try:
+                done.set_result(list(await self.run(session, run, plan)))
+            except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the run
+                done.set_exception(RuntimeError("the run was aborted") if _is_cancel(error) else error)
+            finally:
+                if around is not None:
+                    around.release()
+
+        self._threads.spawn(go())
+        return AwaitableRun(done)
+
+    async def _alone(self, session: Session, execution: Execution) -> None:
+        enter(execution.run)
+        with suppress(CannotTravel, asyncio.CancelledError):  # the run's errors tell
+            await self._drive(session, execution)
+
+    async def _drive(self, session: Session, execution: Execution) -> None:
+        run, results = execution.run, list[Any]()
+        try:
+            results = await self._coordination.run(session, execution)
+        except CannotTravel as error:
+            run.failed(error)
+            raise
+        except asyncio.CancelledError:
+            run.cancelled = True
+            raise
+        except BaseException as error:  # noqa: BLE001 - of a reader: an error of the run
+            run.failed(error)
+        finally:
+            self._executions.finished(execution, results)
+
+
+class AwaitableRun:
+    """The value of `run()` inside a function: awaited, it is [results, errors]."""
+
+    def __init__(self, done: Future[list[Any]]) -> None:
+        self._done = done
+
+    def __await__(self) -> Generator[Any, None, list[Any]]:
+        return asyncio.wrap_future(self._done).__await__()
+
+
+def _is_cancel(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError)

@@ -1,0 +1,72 @@
+"""The commands about registrations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from shardqa.worker import resp
+from shardqa.worker.gears.cluster.distribution import Distribution
+from shardqa.worker.gears.commands.rg_commands import RgCommand
+from shardqa.worker.gears.pipeline.execution_list import Executions
+from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.registrations.registrations import Registrations
+from shardqa.worker.gears.sources.streams import Streams
+
+
+class RegistrationCommands:
+    def __init__(
+        self, registrations: Registrations, streams: Streams, distribution: Distribution, executions: Executions
+    ) -> None:
+        self._executions = executions
+        self._registrations = registrations
+        self._streams = streams
+        self._distribution = distribution
+
+    def table(self) -> dict[str, RgCommand]:
+        return {
+            "RG.DUMPREGISTRATIONS": RgCommand(partial(self._dump, False)),
+            "RG.DUMPREGISTRATIONS WITH STATISTICS": RgCommand(partial(self._dump, True)),
+            "RG.CLEARREGISTRATIONSSTATS": RgCommand(self._clear_statistics),
+            "RG.UNREGISTER": RgCommand(self._unregister, 1, 2),
+            "RG.PAUSEREGISTRATIONS": RgCommand(partial(self._pause, True), 1, None),
+            "RG.UNPAUSEREGISTRATIONS": RgCommand(partial(self._pause, False), 1, None),
+        }
+
+    async def _dump(self, statistics: bool, _run: Run, _words: list[str]) -> bytes:
+        registrations = self._registrations
+        return resp.encode([r.dump(registrations.queue_of(r) if statistics else None) for r in registrations])
+
+    async def _clear_statistics(self, _run: Run, _words: list[str]) -> bytes:
+        self._registrations.clear_statistics()
+        return resp.OK
+
+    async def _unregister(self, _run: Run, words: list[str]) -> bytes:
+        """RG.UNREGISTER id [ABORTPENDING]: with that word what runs for it here is aborted, too."""
+        if words[1:] and words[1].upper() != "ABORTPENDING":
+            return resp.error(f"ERR argument {words[1][:40]!r} is unknown; RG.UNREGISTER id [ABORTPENDING]")
+        if not await self._distribution.unregister(words[0]):
+            return resp.error(f"ERR execution {words[0][:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+        for execution in self._executions.all() if words[1:] else ():
+            if execution.registration == words[0] and not execution.is_done():
+                execution.run.cancel()
+        return resp.OK
+
+    async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:
+        """Pauses all of them, or none and replies with an error."""
+        registrations = []
+        for id in ids:
+            registration = self._registrations.get(id)
+            if registration is None:
+                return resp.error(
+                    f"ERR Execution {id[:80]} does not exists on this shard; RG.DUMPREGISTRATIONS lists what does"
+                )
+            if registration.reader != "StreamReader":
+                what = f"{registration.reader} does not support {'pause' if paused else 'unpause'}"
+                return resp.error(f"ERR Reader {what}: registration {id[:80]} follows no stream")
+            registrations.append(registration)
+        for registration in registrations:
+            if paused:
+                registration.status = "PAUSED"
+            else:
+                self._streams.unpause(registration)
+        return resp.OK

@@ -1,0 +1,172 @@
+"""The executions of this shard: those that run, and the last ones that are done, until they are dropped.
+
+A run that a client waits for is listed while it runs; one sent UNBLOCKING, or started by a registration or a function,
+is kept with its results. Loop's thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from shardqa.worker.gears.histogram import RunHistogram
+from shardqa.worker.gears.pipeline.plan import GIVEN, GIVEN_TO_ALL, RunPlan
+from shardqa.worker.gears.pipeline.profiles import Profiles
+from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.settings import WorkerSettings
+from shardqa.worker.nodes import Cluster
+
+NO_CLUSTER = "0" * 40  # where a shard's id would stand
+
+
+class Execution:
+    """One execution as it is listed."""
+
+    def __init__(self, id: str, session: str, run: Run, plan: RunPlan, keeps_results: bool, registration: str) -> None:
+        self.id = id
+        self.session = session  # id
+        self.run = run
+        self.plan = plan
+        self.keeps_results = keeps_results  # with its results, once it is done
+        self.registration = registration  # id, or empty
+        self.status = "running"  # or done: also where it was aborted, as in RedisGears
+        self.aborted = False
+        self.results: list[Any] = []
+        self.errors: list[str] = []
+        self.members = 1  # shards that take part
+        self.records_read: int | None = None  # on this shard so far; None: its records were there
+        self.started = time.monotonic()
+        self.milliseconds = 0.0
+        self.read_milliseconds = 0.0
+        self._done: asyncio.Event | None = None
+
+    def records(self) -> int:
+        """Read on this shard so far."""
+        if self.records_read is not None:
+            return self.records_read
+        return len(self.plan.argument) if self.plan.reader in (GIVEN, GIVEN_TO_ALL) else 0
+
+    def error_count(self) -> int:
+        """Counts the errors of this shard so far; the initiating one has those of all when it is done."""
+        return len(self.errors) if self.is_done() else len(self.run.errors) + self.run.dropped_errors
+
+    def elapsed(self) -> float:
+        """Milliseconds."""
+        return self.milliseconds if self.is_done() else (time.monotonic() - self.started) * 1000
+
+    def is_done(self) -> bool:
+        return self.status != "running"
+
+    async def wait(self) -> None:
+        if not self.is_done():
+            self._done = self._done or asyncio.Event()
+            await self._done.wait()
+
+    def finish(self) -> None:
+        self.status = "done"
+        self.milliseconds = (time.monotonic() - self.started) * 1000
+        if self._done is not None:
+            self._done.set()
+
+
+class Executions:
+    def __init__(self, cluster: Cluster, settings: WorkerSettings, profiles: Profiles) -> None:
+        self._cluster = cluster
+        self._profiles = profiles
+        self._settings = settings
+        self._by_id: dict[str, Execution] = {}  # in the order they began
+        self._of_registration: dict[str, deque[str]] = {}  # registration id -> ids of its kept executions
+        self._numbers = itertools.count(1)
+        self._is_used: Callable[[str], bool] = lambda _: False
+        self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
+        self.times = RunHistogram()  # of the same
+
+    def all(self) -> list[Execution]:
+        return list(self._by_id.values())
+
+    def get(self, id: str) -> Execution | None:
+        return self._by_id.get(id)
+
+    def avoid(self, is_used: Callable[[str], bool]) -> None:
+        """Takes a test for the ids that something else has: an id names one thing."""
+        self._is_used = is_used
+
+    def new_id(self) -> str:
+        while True:
+            id = f"{self._cluster.node if self._cluster.enabled else NO_CLUSTER}-{next(self._numbers)}"
+            if not self._is_used(id):
+                return id
+
+    def begin(
+        self,
+        session: str,
+        run: Run,
+        plan: RunPlan,
+        *,
+        keeps_results: bool,
+        registration: str = "",
+        id: str | None = None,
+    ) -> Execution:
+        """Lists an execution of this session; `id` is that of another shard's whose part it is."""
+        id = self.new_id() if id is None else id
+        self.profile(session, run)
+        execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
+        if not registration:
+            run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
+            idle = self._settings.number("ExecutionMaxIdleTime") / 1000
+            run.seconds, run.each = max(run.threads.stall, idle), True
+        if registration:
+            self._keep_within(self._of_registration.setdefault(registration, deque()), id)
+        self._make_room()
+        return execution
+
+    def profile(self, session: str, run: Run) -> None:
+        """Measures for its session what the run computes, where that is set."""
+        if self._settings.number("ProfileExecutions"):
+            run.profile = partial(self._profiles.measuring, session)
+
+    def finished(self, execution: Execution, results: list[Any]) -> None:
+        """The run of `execution` is over and has its errors."""
+        run = execution.run
+        execution.results = results
+        execution.errors = list(run.errors)
+        if run.dropped_errors:
+            execution.errors.append(f"ERR and {run.dropped_errors} more errors")
+        aborted = execution.aborted = run.cancelled
+        if aborted and not execution.errors:
+            execution.errors.append("ERR the execution was aborted")
+        execution.finish()
+        if not execution.registration:
+            self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
+            self.times.add(execution.milliseconds * 1000)
+        if not execution.keeps_results:
+            self.drop(execution)
+
+    def drop(self, execution: Execution) -> None:
+        self._by_id.pop(execution.id, None)
+
+    def forget(self, registration: str) -> None:
+        """Drops its executions, as RedisGears does; one that runs goes when it has ended."""
+        self._of_registration.pop(registration, None)
+        for execution in self.all():
+            if execution.registration == registration:
+                execution.keeps_results = False
+                if execution.is_done():
+                    self.drop(execution)
+
+    def _keep_within(self, ids: deque[str], id: str) -> None:
+        ids.append(id)
+        while len(ids) > self._settings.number("MaxExecutionsPerRegistration"):
+            self._by_id.pop(ids.popleft(), None)
+
+    def _make_room(self) -> None:
+        """Drops the oldest that are done."""
+        over = len(self._by_id) - self._settings.number("MaxExecutions")
+        if over > 0:
+            for execution in list(itertools.islice(filter(Execution.is_done, self._by_id.values()), over)):
+                self.drop(execution)

@@ -1,0 +1,30 @@
+"""The plan of a run: its reader, its steps, and whether over all shards. It travels to other shards as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardqa.worker.gears.pipeline.steps import GearsStep, Kind, convert
+
+GIVEN = "given"  # a reader of records that are there already: the initiating shard's alone
+GIVEN_TO_ALL = "CommandReader"  # the same, on every shard
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A run a script asked for."""
+
+    reader: str
+    argument: Any
+    steps: tuple[GearsStep, ...]
+    convert: bool  # convertToStr
+    local: bool  # this shard alone
+    collect: bool
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the reader, by RedisGears' names
+
+    def all_steps(self) -> tuple[GearsStep, ...]:
+        """The steps with those that `convertToStr` and `collect` stand for."""
+        added = (GearsStep(Kind.MAP, convert),) if self.convert else ()
+        return self.steps + added + ((GearsStep(Kind.COLLECT),) if self.collect else ())

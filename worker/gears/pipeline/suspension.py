@@ -1,0 +1,120 @@
+"""Records that wait: what operations gave for them is awaited in the loop, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
+
+from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.threads import Cancelled
+
+AWAITED = 4000  # records of a chain that are awaited at once
+
+Result: TypeAlias = tuple[Any, BaseException | None]
+"""(what an operation gave, why it failed)"""
+
+
+@dataclass(slots=True)
+class Work:
+    """Records on their way through synchronous operations: each goes as far as it can before the next one sets out."""
+
+    stack: list[tuple[int, list[Any]]]  # (index of an operation, the records before it: the next one stands last)
+    end: int  # the operation that is synchronous no more
+    done: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, records: Sequence[Any], at: int, end: int) -> Self:
+        work = cls([], end)
+        work.put(at, records)
+        return work
+
+    def put(self, at: int, records: Sequence[Any]) -> None:
+        self.stack.append((at, [*reversed(records)]))
+
+
+@dataclass(slots=True)
+class Awaited:
+    """A record whose operation gave something to await."""
+
+    at: int  # index of the operation
+    record: Any
+    waiting: Any
+
+    def start(self) -> Any:
+        return self.waiting
+
+
+@dataclass(slots=True)
+class Begun:
+    """Records that stand before the operation `at`, behind others that are awaited."""
+
+    at: int
+    records: list[Any]
+
+
+@dataclass(slots=True)
+class Suspended:
+    """Work that reached something to await."""
+
+    work: Work
+    begun: list[Awaited | Begun]  # in the order of their records
+
+    def awaited(self) -> Iterator[Awaited]:
+        return (one for one in self.begun if isinstance(one, Awaited))
+
+
+async def results_of(run: Run, starts: Sequence[Callable[[], Any]]) -> list[Result]:
+    """Returns what all of them give, in their order."""
+    if len(starts) == 1:
+        return [await result_of(run, starts[0])]
+    results: list[Result] = [(None, asyncio.CancelledError())] * len(starts)
+    left = iter(enumerate(starts))
+
+    async def work() -> None:
+        for number, start in left:
+            results[number] = await result_of(run, start)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(len(starts), AWAITED)):
+            group.create_task(work())
+    return results
+
+
+async def result_of(run: Run, start: Callable[[], Any]) -> Result:
+    """Returns what `start()` gives, awaited where it must be. Raises CancelledError when the run is cancelled."""
+    try:
+        result = start()
+        if isinstance(result, Future):
+            result = asyncio.wrap_future(result)
+        if inspect.isawaitable(result):
+            result = await run.threads.stepping(result, run.name, run.request)
+        return result, None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if run.cancelled or (task is not None and task.cancelling()):
+            raise
+        return None, RuntimeError("what the function awaited was cancelled")
+    except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
+        return None, error
+
+
+def waited(run: Run, awaitable: Awaitable[Any] | Future[Any]) -> Result:
+    """Returns what a thread of the pool waits for; none of the loop may. Raises Cancelled."""
+    if run.threads.in_loop():
+        if inspect.iscoroutine(awaitable):  # else Python warns that nobody awaited it
+            awaitable.close()
+        return None, RuntimeError("a coroutine can't call a hook that awaits; make itself a plain function")
+
+    async def result() -> Any:
+        return await (asyncio.wrap_future(awaitable) if isinstance(awaitable, Future) else awaitable)
+
+    try:
+        return run.threads.wait(result()), None
+    except Cancelled:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return None, error

@@ -1,0 +1,92 @@
+"""A registration's steps in the thread that calls, counted like the runs that the loop drives."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from redis import ResponseError
+
+from shardqa.worker.calls import Rights
+from shardqa.worker.gears.pipeline.chain import Chain, compute_here
+from shardqa.worker.gears.pipeline.run import NextHook, Run, current, enter
+from shardqa.worker.gears.pipeline.steps import plain
+from shardqa.worker.gears.pipeline.suspension import Suspended, Work
+from shardqa.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.worker.gears.registrations.registrations import Registration, Registrations
+from shardqa.worker.threads import Threads
+
+
+def is_plain(registration: Registration) -> bool:
+    """Whether PlainRun can run its steps."""
+    return plain(registration.steps)
+
+
+class PlainRun:
+    """One record of a registration whose steps are plain."""
+
+    __slots__ = ("_log", "_registrations", "chain", "plan", "registration", "run", "started", "work")
+
+    def __init__(
+        self, registrations: Registrations, log: WorkerLog, registration: Registration, run: Run, record: Any
+    ) -> None:
+        registrations.prepare(registration, run)
+        self._registrations = registrations
+        self._log = log
+        self.registration = registration
+        self.run = run
+        self.plan = registration.plan([record])
+        self.chain = Chain(run, self.plan.all_steps())
+        self.work = Work.of([record], 0, len(self.chain.operations))
+        self.started = 0.0
+
+    def begin(self) -> list[Any] | Suspended:
+        """Returns what the record became, counted; or what is to be awaited first. In a context of its own.
+
+        Errors are the run's. Raises Cancelled.
+        """
+        self.started = perf_counter()
+        enter(self.run)
+        try:
+            outcome = self.chain.advance(self.work, self.run.computing())
+        except BaseException as error:
+            self.registration.statistics.trigger()
+            self.registration.statistics.broken(self.run, error)
+            raise
+        finally:
+            self._registrations.has_run(self.registration)
+        if not isinstance(outcome, Suspended):
+            self._count()
+        return outcome
+
+    def _count(self) -> None:
+        error = self.run.errors[0] if self.run.errors else None
+        self.registration.statistics.done(self.started, error)
+        if error is not None:
+            self._log.error(error, self.run.name)
+
+
+def run_within(
+    threads: Threads,
+    rights: Rights,
+    registration: Registration,
+    command: list[Any],
+    record: list[Any],
+    hook: NextHook | None = None,
+) -> tuple[Run, list[Any]]:
+    """Runs it inside the function that calls; returns the run and its results. Raises redis.ResponseError."""
+    nested, before = Run(threads, rights), current()
+    nested.name, nested.command, nested.hook = registration.title(), command, hook
+    nested.request = 0 if before is None else before.request
+    registration.enter(nested)
+    started = perf_counter()
+    enter(nested)
+    try:
+        results = compute_here(nested, registration.plan([record]).all_steps(), [record])
+    finally:
+        enter(before)
+    error = nested.errors[0] if nested.errors else None
+    threads.loop.call_soon_threadsafe(registration.statistics.done, started, error)
+    if error is not None:
+        raise ResponseError(error)
+    return nested, results

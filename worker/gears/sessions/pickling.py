@@ -1,0 +1,170 @@
+"""Functions and records as they travel between the workers of a cluster: by cloudpickle, as in RedisGears.
+
+A pickle runs code when it is read, so it is read only from a peer that proved to be one (peers.py). What a script
+defines travels by value, with the variables its functions use; packages travel by name. What the worker gives to
+scripts (`execute`, `GB`, `hashtag`, ...) travels as its name and becomes the receiving worker's own. Where the session
+is registered on the receiving shard, a function finds that shard's variables: of those it brings only what is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+import pickle
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from shardqa.worker.gears.registrations.registrations import RegistrationStatistics
+from shardqa.worker.gears.sessions.private_imports import LentImports, PrivateImports, at_place, function_in
+from shardqa.worker.gears.sessions.requirements import imports_of
+from shardqa.worker.gears.sessions.session import Session
+
+SESSION = ""  # the name under which a session itself travels
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
+MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
+
+Imports = PrivateImports | LentImports | None
+
+_receiving: ContextVar[Session] = ContextVar("receiving")
+
+
+class CannotTravel(Exception):
+    """Something that can't be pickled, such as a lock or a connection."""
+
+
+def _names(session: Session) -> dict[int, str]:
+    """Maps the id of each thing that the worker gives to this session to its name."""
+    names = {id(value): name for name, value in session.names.items() if callable(value)}
+    return names | {id(session): SESSION, id(session.names["runtime"]): "runtime"}
+
+
+@functools.cache
+def _pickler() -> Any:
+    import cloudpickle  # when it is first needed: the worker of a single node never sends a function
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, no-any-unimported, unused-ignore]
+        def __init__(self, file: io.BytesIO, session: Session) -> None:
+            super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+            self._names = _names(session)
+            self._imports: Imports = imports_of(session.requirements)
+            self._globals = session.globals
+
+        def reducer_override(self, obj: Any) -> Any:
+            name = self._names.get(id(obj))
+            if name is not None:
+                return _own, (name,)
+            place = None if self._imports is None else self._imports.place_of(obj)
+            if place is not None:
+                return at_place, place
+            reduced = super().reducer_override(obj)
+            if not isinstance(obj, FunctionType) or not isinstance(reduced, tuple):
+                return reduced
+            make, arguments, *more, set_state = reduced
+            if self._imports is not None:
+                make, arguments = function_in, (self._imports.name, *arguments)
+            if obj.__globals__ is self._globals:
+                return (_own_function, (make, *arguments), *more, partial(_add_state, set_state))
+            return reduced if self._imports is None else (make, arguments, *more, partial(_set_state, set_state))
+
+    return Pickler
+
+
+def _set_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
+    """Gives a function its state but leaves its globals the builtins that it was made with."""
+    names = function.__builtins__
+    set_state(function, state)
+    function.__globals__["__builtins__"] = names
+
+
+def _own_function(make: Callable[..., FunctionType], *arguments: Any) -> FunctionType:
+    """Makes a function of the session's script: with the globals that the session has here."""
+    function, here = make(*arguments), _receiving.get().globals
+    for name, value in function.__globals__.items():
+        here.setdefault(name, value)
+    return FunctionType(function.__code__, here, None, None, function.__closure__)
+
+
+def _add_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
+    """Gives a function its state; variables that are there stay."""
+    here = dict(function.__globals__)
+    set_state(function, state)
+    function.__globals__.update(here)
+
+
+def _own(name: str) -> Any:
+    """Returns this worker's counterpart, while `unpack` reads."""
+    session = _receiving.get()
+    if name == SESSION:
+        return session
+    return session.names[name]
+
+
+def pack(session: Session, value: Any) -> bytes:
+    """Raises CannotTravel, with the reason."""
+    file = io.BytesIO()
+    try:
+        _pickler()(file, session).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise CannotTravel(
+            f"Error occured when serialized a python callback: this can't be sent to the other shards: {error}; "
+            "make it inside the function, in onRegistered, or run with mode='async_local'"
+        ) from error
+    return file.getvalue()
+
+
+def unpack(session: Session, data: bytes) -> Any:
+    """Only for what a proven peer sent. Raises whatever the code in it raises (a package that is missing here, …)."""
+    token = _receiving.set(session)
+    try:
+        return pickle.loads(data)
+    finally:
+        _receiving.reset(token)
+
+
+def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseException], None]) -> bytes:
+    """Returns records as one pickle, without those that can't travel: `on_loss` gets the error of each."""
+    try:
+        return pack(session, records)
+    except CannotTravel:
+        packable = []
+        for record in records:
+            try:
+                pack(session, record)
+                packable.append(record)
+            except CannotTravel as error:
+                on_loss(error)
+        return pack(session, packable)
+
+
+# ---- a session as it travels and as it is stored ----
+
+
+def pack_session(session: Session) -> bytes:
+    """Before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
+    fresh = [replace(registration, statistics=RegistrationStatistics()) for registration in session.registrations]
+    return pack(session, (fresh, session.on_registered))
+
+
+def unpack_session(session: Session, content: bytes) -> None:
+    """Gives `session` what `pack_session` took from another. Raises whatever the code in it raises."""
+    session.registrations, session.on_registered = unpack(session, content)
+
+
+def stored_script(content: bytes, code: str) -> str:
+    """Returns a script of Python all the same: its first line is a comment."""
+    return f"{MARK}{PYTHON} {base64.b85encode(content).decode()}\n{code}"
+
+
+def split(code: str) -> tuple[bytes | None, str]:
+    """Returns (functions that travelled, or None where this Python can't read them; the script) of a stored session."""
+    if not code.startswith(MARK):
+        return None, code
+    first, _, script = code.partition("\n")
+    python, _, content = first.removeprefix(MARK).partition(" ")
+    return (base64.b85decode(content) if python == PYTHON else None), script

@@ -1,0 +1,195 @@
+"""REQUIREMENTS of scripts: installed once for each list of them, and importable from then on.
+
+What the worker's own environment has counts as installed. All sessions share one interpreter, as in RedisGears; where
+a list brings another version of what is there already, its session imports it privately (private_imports.py). Loop's
+thread, but for `dump`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import socket
+import sys
+import time
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from shardqa.worker import resp
+from shardqa.worker.gears.sessions.private_imports import (
+    ACTIVE,
+    LENT,
+    LentImports,
+    PrivateImports,
+    find,
+    is_in,
+    packages_in,
+)
+from shardqa.worker.installer import FOLDER, MAX_MESSAGE
+
+PICKLERS = {"cloudpickle", "dill"}  # a list that has modules of its own needs its own of these: they look modules up
+MARK = "# shardqa: requirements: "  # begins a line of a stored session
+
+
+class RequirementsFailed(Exception):
+    """Requirements that can't be installed; the text is pip's."""
+
+
+class Requirements:
+    def __init__(self, installer: socket.socket | None, folder: Path | None = None) -> None:
+        self._installer = installer
+        self._folder = (folder or Path(FOLDER)).resolve()
+        self._active: dict[str, tuple[str, Sequence[str]]] = {}  # by base: the folder, if there is one, and the list
+        self._path = [path for path in sys.path if Path(path).parent != self._folder]  # of the worker's own packages
+        self._installing = asyncio.Lock()
+
+    async def ensure(self, requirements: Sequence[str], force: bool = False) -> None:
+        """Raises RequirementsFailed."""
+        if not requirements:
+            return
+        base = _base(requirements)
+        missing = [requirement for requirement in requirements if force or not _is_there(requirement, self._path)]
+        if (force or self._newest(base) is None) and missing:
+            async with self._installing:  # what is there waits for no pip
+                if force or self._newest(base) is None:
+                    await self._install(f"{base}-{time.time_ns()}", missing)
+        name = self._newest(base)
+        if name is not None:
+            self._activate(name, base)
+        self._active[base] = name or base, requirements
+
+    def dump(self, used: Iterable[Sequence[str]]) -> list[Any]:
+        """The reply of RG.PYDUMPREQS: of the lists that sessions have."""
+        active = [self._active[base] for base in dict.fromkeys(map(_base, used)) if base in self._active]
+        return [
+            resp.pairs(
+                GearReqVersion=1,
+                Name=requirement,
+                IsDownloaded="yes",
+                IsInstalled="yes",
+                CompiledOs=sys.platform,
+                Wheels=self._wheels_of(name, requirement),
+            )
+            for name, requirements in active
+            for requirement in requirements
+        ]
+
+    def _wheels_of(self, name: str, requirement: str) -> list[str]:
+        folder = self._folder / name
+        if folder.is_dir():
+            return [_wheel(one) for one in importlib.metadata.distributions(path=[str(folder)])]
+        own = _distribution(requirement, self._path)
+        return [] if own is None else [_wheel(own)]
+
+    def _newest(self, base: str) -> str | None:
+        found = [path for path in self._folder.glob(f"{base}-*") if (path / "requirements.json").exists()]
+        return max(found, key=lambda path: int(path.name.partition("-")[2])).name if found else None
+
+    async def _install(self, name: str, requirements: Sequence[str]) -> None:
+        if self._installer is None:
+            raise RequirementsFailed("nothing may be installed here: the module was loaded with REQUIREMENTS_DIR no")
+        message = json.dumps({"folder": name, "requirements": list(requirements)}).encode()
+        if len(message) > MAX_MESSAGE:
+            raise RequirementsFailed(f"a list of {len(message)} bytes is too long; {MAX_MESSAGE} are taken")
+        self._installer.setblocking(False)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(self._installer, message)
+            reason = await self._reply(loop, self._installer, name)
+        except OSError as error:
+            reason = str(error)
+        if reason:
+            raise RequirementsFailed(f"pip could not install {' '.join(requirements)[:200]}: {reason}")
+
+    @staticmethod
+    async def _reply(loop: asyncio.AbstractEventLoop, installer: socket.socket, name: str) -> str:
+        """Empty, or why it failed. Replies for clients that left meanwhile are passed over."""
+        while reply := await loop.sock_recv(installer, MAX_MESSAGE):
+            answer = json.loads(reply)
+            if answer["folder"] == name:
+                return str(answer["error"])
+        return "the installer has ended; it comes back with the next worker"
+
+    def _activate(self, name: str, base: str) -> None:
+        importlib.invalidate_caches()
+        folder = self._folder / name
+        if str(folder) in sys.path or (base in ACTIVE and ACTIVE[base].folder == str(folder)):
+            return
+        others = [path for path in sys.path if path not in self._path and Path(path).parent == self._folder]
+        packages = packages_in(folder)
+        own = {top for top, package in packages.items() if not is_in(top, package, self._path)}
+        if any(find(top, [*self._path, *others]) and not is_in(top, packages[top], others) for top in own):
+            ACTIVE[base] = PrivateImports(base, folder, frozenset(own | (packages.keys() & PICKLERS)))
+        else:
+            ACTIVE.pop(base, None)
+            sys.path.append(str(folder))
+
+
+def imports_of(requirements: Sequence[str]) -> PrivateImports | LentImports | None:
+    """Returns how a session with these imports; None: as all do."""
+    return ACTIVE.get(_base(requirements), LENT) if ACTIVE else None
+
+
+def _base(requirements: Sequence[str]) -> str:
+    """Returns how the names of the folders of a list begin."""
+    return hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
+
+
+def _is_there(requirement: str, path: Sequence[str]) -> bool:
+    """Whether this path has it, with what its extras name."""
+    found = _distribution(requirement, path)
+    if found is None:
+        return False
+    extras = Requirement(requirement).extras
+    of_extras = [one for one in map(Requirement, found.requires or ()) if _is_of(one, extras)]
+    return all(_is_there(str(one).partition(";")[0], path) for one in of_extras)
+
+
+def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
+    """Whether one of these extras alone brings the dependency."""
+    marker = dependency.marker
+    return (
+        marker is not None and not marker.evaluate({"extra": ""}) and any(marker.evaluate({"extra": e}) for e in extras)
+    )
+
+
+def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.Distribution | None:
+    """Returns what meets a requirement on this path, whatever extras it names."""
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return None
+    if parsed.url:
+        return None
+    for one in importlib.metadata.distributions(name=parsed.name, path=list(path)):
+        return one if parsed.specifier.contains(one.version, prereleases=True) else None
+    return None
+
+
+def _wheel(distribution: importlib.metadata.Distribution) -> str:
+    """Returns the file name of the wheel that it was."""
+    lines = (distribution.read_text("WHEEL") or "").splitlines()
+    tags = [line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: ")]
+    name = distribution.name.replace("-", "_")
+    return f"{name}-{distribution.version}-{tags[0] if tags else 'py3-none-any'}.whl"
+
+
+# ---- with a stored session ----
+
+
+def marked(requirements: Sequence[str], code: str) -> str:
+    """A script of Python all the same: the line is a comment."""
+    return f"{MARK}{json.dumps(list(requirements))}\n{code}" if requirements else code
+
+
+def unmarked(code: str) -> tuple[tuple[str, ...], str]:
+    if not code.startswith(MARK):
+        return (), code
+    first, _, rest = code.partition("\n")
+    return tuple(json.loads(first.removeprefix(MARK))), rest

@@ -1,0 +1,220 @@
+"""The names a script finds: GearsBuilder, execute, hashtag, log, override_reply, …, and `runtime`."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+from redis import ResponseError
+
+from shardqa.worker.calls import Argument, Calls, section
+from shardqa.worker.gears.pipeline.futures import GearsFuture, PlainFuture
+from shardqa.worker.gears.pipeline.readers import text
+from shardqa.worker.gears.pipeline.run import FlatError, Run, current, enter
+from shardqa.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.worker.gears.sessions.builder import Builder
+from shardqa.worker.gears.sessions.session import Session
+from shardqa.worker.gears.sessions.time_event import register_timer
+from shardqa.worker.gears.settings import WorkerSettings
+from shardqa.worker.nodes import Cluster
+from shardqa.worker.runtime import Runtime
+from shardqa.worker.threads import Threads
+
+IMPORTED = {"asyncio": asyncio, "copy": copy, "Future": asyncio.Future, "Thread": Thread}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptHost:
+    """The worker's parts that the functions of all scripts use."""
+
+    calls: Calls
+    threads: Threads
+    cluster: Cluster
+    settings: WorkerSettings
+    log: WorkerLog
+    runtime_of: Callable[[Session], Runtime]
+
+
+def common(host: ScriptHost) -> dict[str, Any]:
+    """Returns the functions that do not depend on whose script it is, by their names in RedisGears."""
+
+    def log(message: object, level: str = "notice") -> None:
+        host.log(str(message), level)
+
+    def config_get(name: str) -> Any:
+        return host.settings.get(name)
+
+    def gears_config_get(name: str, default: Any = None) -> Any:
+        value = host.settings.get(name)
+        return default if value is None else value
+
+    def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
+        """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
+        host.threads.spawn(_run_later(coroutine, f, delay, log))
+
+    return {
+        "hashtag": host.cluster.hashtag,
+        "log": log,
+        "override_reply": override_reply,
+        "flat_error": flat_error,
+        "flatError": flat_error,
+        "configGet": config_get,
+        "gearsConfigGet": gears_config_get,
+        "get_command": get_command,
+        "call_next": call_next,
+        "runCoroutine": run_coroutine,
+        "gearsFuture": GearsFuture,
+        "createFuture": PlainFuture,
+        "setFutureResults": set_future_results,
+        "setFutureException": set_future_exception,
+        "isAsyncAllow": is_async_allow,
+        "isInAtomicBlock": is_in_atomic_block,
+        "getGearsSession": current,
+        "setGearsSession": enter,
+    }
+
+
+def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
+    """Returns the globals of a session's script."""
+    builder = functools.partial(Builder, session)
+
+    def execute(*command: Argument) -> Any:
+        """One Redis command; strings come back as str. Raises redis.ResponseError."""
+        if command and not isinstance(command[0], str | bytes):
+            raise TypeError(f"the given command must be a string, not {type(command[0]).__name__}")
+        return text(session.execute(command))
+
+    def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
+        """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
+        return builder(session, *arguments) if isinstance(session, str) else in_context(session)
+
+    return {
+        "__name__": "__main__",
+        "__builtins__": __builtins__,
+        **common(host),
+        "GearsBuilder": builder,
+        "GB": builder,
+        "execute": execute,
+        "atomic": functools.partial(Atomic, host.calls),
+        "gearsCtx": gears_context,
+        "registerTE": functools.partial(register_timer, session),
+        "runtime": host.runtime_of(session),
+    }
+
+
+def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns more names of RedisGears' interpreter: other spellings, and what it had imported."""
+    module = sys.modules.get("redisgears")  # none where a script runs outside a worker
+    spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
+    spellings["GearsConfigGet"] = names["gearsConfigGet"]
+    return {**spellings, **IMPORTED, "redisgears": module, "rg": module}
+
+
+def set_future_results(future: PlainFuture, result: Any) -> None:
+    future.set(result)
+
+
+def set_future_exception(future: PlainFuture, error: Any) -> None:
+    future.fail(error)
+
+
+def is_in_atomic_block() -> bool:
+    """Whether Redis serves this function alone now."""
+    return section.get() != 0
+
+
+def is_async_allow() -> bool:
+    """False in a trigger inside a transaction or a script, which wait for it."""
+    run = current()
+    return run is None or not run.holds
+
+
+class Atomic:
+    """`with atomic():` no other client's command comes between those of the block, which Redis ends after a second."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._number = 0  # 0: an outer block is open, or it was not entered
+
+    def __enter__(self) -> None:
+        if not section.get():
+            self._number = self._calls.lock()
+            section.set(self._number)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not self._number:
+            return
+        number, self._number = self._number, 0
+        section.set(0)
+        try:
+            self._calls.unlock(number)
+        except ResponseError:
+            if error is None:  # else that one tells what happened
+                raise
+
+
+def flat_error(message: object) -> Any:
+    """Ends the function with this text as the error, without where it came from."""
+    raise FlatError(str(message))
+
+
+@contextmanager
+def in_context(session: Run | None = None) -> Iterator[None]:
+    """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
+    before = current()
+    enter(before if session is None else session)
+    try:
+        yield
+    finally:
+        enter(before)
+
+
+def override_reply(value: Any) -> None:
+    """Makes `value` the reply of the command this function runs for: bytes and str as they are, list, int, None."""
+    run = current()
+    if run is None or not run.command:
+        raise RuntimeError(
+            "override_reply works only in a function that runs for a client's command, on the shard that got it: "
+            "there alone with mode='async_local'"
+        )
+    run.reply = value
+
+
+def call_next(*arguments: Argument) -> Any:
+    """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
+    run = current()
+    if run is None or run.hook is None:
+        raise RuntimeError(
+            "Can not get CommandHook ctx: call_next works only in a function that hooks a command "
+            "(register(hook='hset'))"
+        )
+    return run.hook.next(run, arguments)
+
+
+def get_command() -> list[str | bytes]:
+    """The command this function runs for, name first; empty outside one."""
+    run = current()
+    return [] if run is None else list(run.command)
+
+
+async def _run_later(
+    coroutine: Awaitable[Any], then: Callable[[Any, Any], Any] | None, delay: float, log: Callable[[object, str], None]
+) -> None:
+    result = error = None
+    try:
+        if delay:
+            await asyncio.sleep(delay)
+        result = await coroutine
+    except BaseException as failure:  # noqa: BLE001 - sys.exit of a function must not end the worker
+        error = failure
+        if then is None:
+            log(f"a coroutine of runCoroutine failed: {failure!r}", "warning")
+    if then is not None:
+        then(result, error)

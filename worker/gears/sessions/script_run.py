@@ -1,0 +1,40 @@
+"""A session's script as it runs: on the pool, with globals of its own."""
+
+from __future__ import annotations
+
+import inspect
+
+from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.sessions import script_module
+from shardqa.worker.gears.sessions.requirements import imports_of
+from shardqa.worker.gears.sessions.script_functions import old_names
+from shardqa.worker.gears.sessions.session import Session
+
+
+async def run_script(session: Session, run: Run) -> None:
+    """Runs the script, but not the functions for when it is registered. Raises whatever it raises."""
+    await run.threads.in_pool(run, _execute, session)
+
+
+async def run_on_registered(session: Session, run: Run) -> None:
+    """Runs the functions for when the session is registered, as the last thing before. Raises whatever they raise."""
+    for function in session.on_registered:
+        if inspect.iscoroutinefunction(function):
+            await run.threads.stepping(function(), run.name, run.request)
+        else:
+            await run.threads.in_pool(run, function)
+    session.commit()
+
+
+def _execute(session: Session) -> None:
+    session.remember_lines()
+    try:
+        with script_module.in_use(session.names):
+            names = old_names(session.names) | dict(session.names)
+            imports = imports_of(session.requirements)
+            if imports is not None:
+                names["__builtins__"] = imports.builtins
+            session.globals = names
+            exec(compile(session.code, session.file, "exec"), names)
+    except StopIteration as error:  # can't travel through a future
+        raise RuntimeError("the script raised StopIteration") from error

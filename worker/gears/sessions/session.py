@@ -1,0 +1,142 @@
+"""A session: a script of RG.PYEXECUTE, and what it leaves registered.
+
+What a script registers, watches or wants to run is only collected while it runs (script_run.py), and committed as a
+whole afterwards (sessions.py).
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from shardqa.worker.calls import Command, Rights, follow
+from shardqa.worker.gears.pipeline.inner_commands import InnerCommands
+from shardqa.worker.gears.pipeline.plan import RunPlan
+from shardqa.worker.gears.pipeline.run import current
+from shardqa.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.worker.gears.registrations.prefix_watches import Watch
+from shardqa.worker.gears.registrations.registrations import Registration
+from shardqa.worker.gears.sessions.requirements import marked
+
+NextId: TypeAlias = Callable[[Registration], str]
+StartRun: TypeAlias = "Callable[[Session, RunPlan], Any]"
+
+
+@dataclass(slots=True)
+class SessionHost:
+    """The worker's side of all sessions."""
+
+    log: WorkerLog
+    commands: InnerCommands
+    start_run: StartRun | None = None  # inside a function; of the executor, which is built later
+
+
+class Session:
+    """One script. Written by the pool's thread while it runs, by the loop's thread afterwards."""
+
+    def __init__(self, id: str, rights: Rights, code: str, next_id: NextId, host: SessionHost) -> None:
+        self.id = id
+        self.rights = rights  # of the request that runs the script; once it is stored, its own
+        self.code = code
+        self.next_id = next_id
+        self.description: str | None = None
+        self.registrations: list[Registration] = []
+        self.watches: list[Watch] = []
+        self.plan: RunPlan | None = None  # of a run at the script's top level
+        self.names: Mapping[str, Any] = {}  # that the worker gives to the script
+        self.globals: dict[str, Any] = {}  # of its functions, here: what comes from other shards finds its variables
+        self.requirements: tuple[str, ...] = ()
+        self.on_registered: list[Callable[[], Any]] = []
+        self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
+        self.is_new = False  # its script runs for a client, and was not stored before
+        self._host = host
+        self._committed = False
+        self._noted: set[str] = set()
+
+    def require(self, requirements: Sequence[str]) -> None:
+        """Notes what is installed already."""
+        self.requirements = tuple(requirements)
+        self.stored = marked(self.requirements, self.stored)
+
+    @property
+    def user(self) -> str:
+        return self.rights.user
+
+    @property
+    def file(self) -> str:
+        """The name of the script in tracebacks."""
+        return f"<session {self.id}>"
+
+    def rights_now(self) -> Rights:
+        """The rights of the function that runs now in this task or thread; outside of one, the session's own."""
+        run = current()
+        return self.rights if run is None else run.rights
+
+    def execute(self, command: Command) -> Any:
+        """Runs one Redis command. Raises redis.ResponseError."""
+        return self._host.commands.execute(self.rights_now(), command)
+
+    def run(self, plan: RunPlan) -> Any:
+        if self._committed:
+            assert self._host.start_run is not None, "functions run after the worker is built"
+            return self._host.start_run(self, plan)
+        if self.plan is not None:
+            raise RuntimeError(
+                "Can not run more then 1 executions in a single script; send the second run in a script of its own"
+            )
+        self.plan = plan
+        return None
+
+    def register(self, registration: Registration, on_registered: Callable[[], Any] | None) -> None:
+        if self._committed:
+            raise RuntimeError("register belongs at the script's top level, not inside a function")
+        if not registration.id:  # a replay of what was unregistered since
+            return
+        check_text(*registration.wire())
+        self._demand(registration.follows())
+        self.registrations.append(registration)
+        if on_registered is not None:
+            self.on_registered.append(on_registered)
+
+    def _demand(self, command: Command | None) -> None:
+        """Asks for a new script alone: a stored one keeps its functions, and the module judges each key."""
+        if self.is_new and command is not None:
+            self._host.commands.demand(self.rights, command)
+
+    def note(self, text: str) -> None:
+        """Logs once a script what its author may not have meant, and RedisGears passes over in silence."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self._host.log(f"session {self.id}: {text}")
+
+    def watch(self, watch: Watch) -> None:
+        if self._committed:
+            raise RuntimeError("watch belongs at the script's top level, not inside a function")
+        check_text(watch.prefix)
+        self._demand(follow("r", f"{watch.prefix}*"))
+        self.watches.append(watch)
+
+    def commit(self) -> None:
+        """Ends the collecting: from now on there are only functions, of this shard's script or travelled ones."""
+        self._committed = True
+
+    def remember_lines(self) -> None:
+        """Keeps the script for tracebacks."""
+        linecache.cache[self.file] = (len(self.code), None, self.code.splitlines(True), self.file)
+
+    def forget_lines(self) -> None:
+        linecache.cache.pop(self.file, None)
+
+
+def check_text(*texts: Any) -> None:
+    """Raises TypeError and ValueError for what the module can't be told: a script that told it half way would leave
+    registrations that nobody can remove."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"a name or description wants a string, not {type(text).__name__}")
+        try:
+            text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"{text!a} holds half a character; give whole ones") from None

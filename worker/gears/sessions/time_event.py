@@ -1,0 +1,46 @@
+"""Functions that run every so many seconds: registerTE, registerTimeEvent in RedisGears.
+
+Each is a registration, so it is kept, replicated and removed as others are; timers.py runs them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardqa.worker.gears.pipeline.steps import GearsStep, Kind
+from shardqa.worker.gears.registrations.registrations import TIMER, Registration
+from shardqa.worker.gears.sessions.session import Session
+
+
+class _Call:
+    """A step that calls what takes no record."""
+
+    def __init__(self, callback: Any) -> None:
+        self._callback = callback
+
+    def __call__(self, _record: Any) -> Any:
+        return self._callback()
+
+
+def register_timer(session: Session, seconds: Any, callback: Any, key: str | None = None) -> None:
+    """Makes `callback` run every so many seconds, until `key` is deleted. Raises TypeError and ValueError."""
+    if not callable(callback):
+        raise TypeError(f"registerTE: callback must be a function, not {type(callback).__name__}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        raise TypeError(f"registerTE: time argument must be a long or a float above 0, not {seconds!r}")
+    registration = Registration(
+        id="",
+        session=session.id,
+        user=session.user,
+        reader=TIMER,
+        mode="async_local",
+        description=None,
+        steps=(GearsStep(Kind.FOREACH, _Call(callback)),),
+        convert=False,
+        prefix=key or "",
+        period=float(seconds),
+    )
+    registration.id = session.next_id(registration)
+    if key is not None and session.is_new:
+        session.execute(("SET", key, registration.id))
+    session.register(registration, None)

@@ -1,0 +1,79 @@
+"""RG.CONFIGGET and RG.CONFIGSET: RedisGears' settings, and a dictionary of the user's own.
+
+They live as long as the worker does, as RedisGears' did in memory; the module's arguments are readable here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardqa.worker import resp
+
+SAVED = b"+OK - value was saved in extra config dictionary\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    # None: an argument of the module, whose default stands in its table (arguments.h)
+    value: int | str | None
+    least: int | None = None  # of a number that may change at run time; None: it may not change
+
+
+KNOWN = {
+    "MaxExecutions": Setting(None, 1),
+    "MaxExecutionsPerRegistration": Setting(None, 1),
+    "ProfileExecutions": Setting(None, 0),
+    "PythonAttemptTraceback": Setting(1, 0),
+    "OverridePythonAllocators": Setting(0),  # the worker is a process of its own: there is nothing to override
+    "DownloadDeps": Setting(0),  # of RedisGears' own Python, which is not used here
+    "DependenciesUrl": Setting(""),
+    "DependenciesSha256": Setting(""),
+    "PythonInstallationDir": Setting(""),
+    "CreateVenv": Setting(0),
+    "ExecutionThreads": Setting(3),
+    "ExecutionMaxIdleTime": Setting(None, 1),  # milliseconds
+    "PythonInstallReqMaxIdleTime": Setting(30000, 1),  # milliseconds
+    "SendMsgRetries": Setting(3, 0),
+}
+NAMES = {name.lower(): name for name in KNOWN}
+
+
+class WorkerSettings:
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        self._arguments = arguments  # of the module, names in lower case
+        self._values: dict[str, int | str] = {
+            name: int(arguments[name.lower()]) if setting.value is None else setting.value
+            for name, setting in KNOWN.items()
+        }
+        self._extra: dict[str, str] = {}
+
+    def number(self, name: str) -> int:
+        return int(self._values[name])
+
+    def get(self, name: str) -> int | str | None:
+        """Names of settings go without case; those of the user's own dictionary with it."""
+        known = NAMES.get(name.lower())
+        if known is not None:
+            return self._values[known]
+        if name in self._extra:
+            return self._extra[name]
+        return self._arguments.get(name.lower())
+
+    def set(self, name: str, value: str) -> bytes:
+        """The reply for one pair."""
+        known = NAMES.get(name.lower())
+        if known is None:
+            self._extra[name] = value
+            return SAVED
+        least = KNOWN[known].least
+        if least is None:
+            return resp.error(f"ERR (error) {known} can not be changed at run time")
+        try:
+            number = int(value)
+        except ValueError:
+            return resp.error(f"ERR {known} wants a number, not {value[:40]!r}")
+        if number < least:
+            return resp.error(f"ERR {known} wants a number from {least} on, not {number}")
+        self._values[known] = number
+        return resp.OK

@@ -1,0 +1,296 @@
+"""Keyspace events of registrations: one after another, but where they await or `concurrency` allows more, bounded.
+
+Events of a function that takes next to no time run many in one turn: their values are read at once, and one thread is
+woken for all. Loop's thread only, but for `_run_all`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import nullcontext
+from contextvars import Context
+from dataclasses import dataclass, field
+from itertools import chain
+from time import perf_counter
+from typing import Any
+
+from shardqa.worker.frames import Type
+from shardqa.worker.gears.pipeline.execution_list import Execution
+from shardqa.worker.gears.pipeline.readers import event_records
+from shardqa.worker.gears.pipeline.run import Run, describe, enter
+from shardqa.worker.gears.pipeline.suspension import Suspended
+from shardqa.worker.gears.registrations.plain_run import PlainRun
+from shardqa.worker.gears.registrations.registrations import Registration
+from shardqa.worker.gears.registrations.registry import Registry
+from shardqa.worker.gears.sources.registration_runs import RegistrationRuns
+from shardqa.worker.gears.sources.streams import Streams
+from shardqa.worker.io import Io
+from shardqa.worker.runtime import KeyEvent
+
+RUNNING = 16  # events of one registration under way at once, where they await
+MAX_QUEUED = 1_000_000  # events of one registration that wait; past it they fail
+TOGETHER = 64  # events of one turn, where runs are short
+SHORT = 0.0002  # seconds of such a run
+LATELY = 4  # turns; one that was short tells, as others may have waited for a processor
+GAP = 0.01  # seconds between two turns of short runs, in which more events come together
+
+
+@dataclass(slots=True)
+class Line:
+    """The events of one registration."""
+
+    registration: Registration
+    plain: bool  # its runs need no loop
+    awaits: bool  # some of what its runs do is awaited: others may run meanwhile
+    waiting: deque[KeyEvent] = field(default_factory=deque)
+    busy: dict[str, deque[KeyEvent]] = field(default_factory=dict)  # key that runs, or will next -> its later events
+    ready: deque[KeyEvent] = field(default_factory=deque)  # the next ones of such keys
+    turns: int = 0  # under way
+    in_turns: int = 0  # events, until they are done
+    writers: dict[int, asyncio.Future[None]] = field(default_factory=dict)  # id of an event -> who waits for its end
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))  # of a run, in each of the last turns
+    woken: bool = False  # `_start` is about to come
+
+    def queued(self) -> int:
+        """Events that wait or run: each in one place, from its push until it is done."""
+        return len(self.waiting) + len(self.ready) + sum(map(len, self.busy.values())) + self.in_turns
+
+    def is_short(self) -> bool:
+        return self.plain and min(self.seconds, default=1.0) <= SHORT
+
+    def take(self) -> list[KeyEvent]:
+        """The events of the next turn: of different keys, whose values are read before any of them runs."""
+        short = self.is_short()
+        if self.turns >= (1 if short else RUNNING if self.awaits else self.registration.concurrency):
+            return []
+        events: list[KeyEvent] = []
+        while len(events) < (TOGETHER if short else 1) and (self.ready or self.waiting):
+            if self.ready:
+                events.append(self.ready.popleft())
+                continue
+            event = self.waiting.popleft()
+            if event.key in self.busy:
+                self.busy[event.key].append(event)
+            else:
+                self.busy[event.key] = deque()
+                events.append(event)
+        self.in_turns += len(events)
+        return events
+
+    def rest(self, events: int, seconds: float) -> float:
+        """Seconds until the next turn, when one of so many events took so long: half of the time is Redis' clients'."""
+        if not self.is_short() or events == 1:
+            return 0.0
+        return GAP if len(self.waiting) < TOGETHER else min(GAP, seconds)
+
+    def done(self, event: KeyEvent) -> None:
+        """One that was taken."""
+        self.in_turns -= 1
+        later = self.busy[event.key]
+        if later:
+            self.ready.append(later.popleft())
+        else:
+            del self.busy[event.key]
+        self.release(self.writers.pop(id(event), None))
+
+    @staticmethod
+    def release(writer: asyncio.Future[None] | None) -> None:
+        if writer is not None and not writer.done():
+            writer.set_result(None)
+
+
+@dataclass(slots=True)
+class Begun:
+    """One event of a turn."""
+
+    plain: PlainRun
+    execution: Execution
+    outcome: list[Any] | Suspended | BaseException | None = None
+
+
+class Events:
+    def __init__(self, io: Io, registry: Registry, runs: RegistrationRuns, streams: Streams) -> None:
+        self._link = io.link
+        self._calls = io.calls
+        self._threads = io.threads
+        self._registrations = registry.registrations
+        self._executions = registry.executions
+        self._runs = runs
+        self._streams = streams
+        self._lines: dict[str, Line] = {}
+        self._settled: list[bytes] = []  # numbers that the module is not told of yet
+        self._registrations.count_queue(self._waiting)
+        self._registrations.listen(lambda _: None, self._forget)
+
+    def _waiting(self, registration: Registration) -> int:
+        line = self._lines.get(registration.id)
+        return 0 if line is None else line.queued()
+
+    def _forget(self, registration: Registration) -> None:
+        line = self._lines.pop(registration.id, None)
+        if line is None:
+            return
+        for writer in line.writers.values():
+            Line.release(writer)
+        for event in chain(line.waiting, line.ready, *line.busy.values()):
+            self.settle(event)
+
+    def settle(self, event: KeyEvent) -> None:
+        """The module may forget it; told at once of all that end together."""
+        if event.number and not self._settled:
+            self._threads.loop.call_soon(self._tell)
+        if event.number:
+            self._settled.append(event.number.to_bytes(8, "little"))
+
+    def _tell(self) -> None:
+        settled, self._settled = self._settled, []
+        self._link.send_list(Type.DONE, 0, settled)
+
+    def lost(self, registration: Registration, event: KeyEvent) -> None:
+        registration.statistics.trigger()
+        registration.statistics.drop(
+            f"ERR {event.event} of {event.key!r} was dropped: two workers ended during its function"
+        )
+        self.settle(event)
+
+    def _done(self, line: Line, event: KeyEvent) -> None:
+        line.done(event)
+        self.settle(event)
+
+    async def run(self, registration: Registration, event: KeyEvent) -> None:
+        """Returns when the function of the event has ended, or been dropped: for mode='sync', whose writers wait.
+
+        It has the rights of who registered it and goes on where its writer leaves, as any event's.
+        """
+        if registration.reader == "StreamReader":
+            await self._streams.settle(registration, event.key)
+            return
+        ended = self._threads.loop.create_future()
+        if self.push(registration, event):
+            self._lines[registration.id].writers[id(event)] = ended
+            await ended
+
+    def push(self, registration: Registration, event: KeyEvent) -> bool:
+        """False: it is dropped, or a stream's, which is read in its order."""
+        if registration.reader == "StreamReader":
+            self._streams.notify(registration, event.key)
+            self.settle(event)
+            return False
+        line = self._lines.get(registration.id)
+        if line is None:
+            awaits = any(step.is_async for step in registration.steps)
+            line = self._lines[registration.id] = Line(registration, self._runs.is_plain(registration), awaits)
+        if len(line.waiting) >= MAX_QUEUED:
+            registration.statistics.trigger()
+            registration.statistics.drop(f"ERR an event of {event.key!r} was dropped: {MAX_QUEUED} wait already")
+            self.settle(event)
+            return False
+        line.waiting.append(event)
+        self._wake(line)
+        return True
+
+    def queued(self) -> int:
+        return sum(line.queued() for line in self._lines.values())
+
+    def _wake(self, line: Line, after: float = 0.0) -> None:
+        """Once for all that come together."""
+        if not line.woken:
+            line.woken = True
+            self._threads.loop.call_later(after, self._start, line)
+
+    def _start(self, line: Line) -> None:
+        line.woken = False
+        while self._is_current(line) and (events := line.take()):
+            line.turns += 1
+            self._threads.task(self._turn(line, events))
+
+    def _is_current(self, line: Line) -> bool:
+        """Whether its registration still exists."""
+        return self._lines.get(line.registration.id) is line
+
+    async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
+        started = perf_counter()
+        try:
+            if line.plain:
+                await self._run_together(line, events)
+            else:
+                for event in events:
+                    await self._run(line.registration, event)
+                    self._done(line, event)
+        except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
+            line.registration.statistics.last_error = describe(error)
+        finally:
+            line.turns -= 1
+            self._wake(line, line.rest(len(events), perf_counter() - started))
+
+    async def _run(self, registration: Registration, event: KeyEvent) -> None:
+        run = Run(self._threads, registration.rights)
+        run.task = asyncio.current_task()
+        enter(run)
+        try:
+            (record,) = await event_records(self._calls, registration.rights, [event], registration.read_value)
+            await self._runs.run(run, registration, [record], listed=True, in_queue=True)
+        except BaseException as error:  # noqa: BLE001 - as above
+            registration.statistics.last_error = describe(error)
+
+    async def _run_together(self, line: Line, events: list[KeyEvent]) -> None:
+        """Plain steps of events of different keys, one after another in one thread of the pool."""
+        registration, begun = line.registration, list[Begun | None]([None] * len(events))
+        try:
+            records = await event_records(self._calls, registration.rights, events, registration.read_value)
+            turn = [self._begun(registration, record) for record in records]
+            begun = list(turn)
+            async with self._registrations.turns_of(registration) or nullcontext():
+                seconds = await self._threads.in_turn(registration.rights.context, _run_all, turn)
+            line.seconds.append(seconds / len(turn))
+        finally:
+            for event, one in zip(events, begun, strict=True):
+                self._end(line, event, one)
+
+    def _begun(self, registration: Registration, record: Any) -> Begun:
+        executions = self._executions
+        run = Run(self._threads, registration.rights)
+        plain = self._runs.plain_run(registration, run, record)
+        execution = executions.begin(
+            registration.session, run, plain.plan, keeps_results=True, registration=registration.id
+        )
+        return Begun(plain, execution)
+
+    def _end(self, line: Line, event: KeyEvent, begun: Begun | None) -> None:
+        """Ends one event whose turn is over; what it has to await is a turn of its own."""
+        if begun is not None and isinstance(begun.outcome, Suspended):
+            line.plain, line.awaits = False, True  # the next ones go over the loop at once
+            line.turns += 1
+            self._threads.task(self._rest(line, event, begun, begun.outcome))
+            return
+        if begun is not None:
+            results = begun.outcome if isinstance(begun.outcome, list) else []
+            self._executions.finished(begun.execution, results)
+        self._done(line, event)
+
+    async def _rest(self, line: Line, event: KeyEvent, begun: Begun, suspended: Suspended) -> None:
+        run, results = begun.plain.run, None
+        run.task = asyncio.current_task()
+        enter(run)
+        try:
+            results = await self._runs.finish(begun.plain, suspended, in_queue=True)
+        except BaseException as error:  # noqa: BLE001 - as above
+            line.registration.statistics.last_error = describe(error)
+        finally:
+            self._executions.finished(begun.execution, results or [])
+            self._done(line, event)
+            line.turns -= 1
+            self._wake(line)
+
+
+def _run_all(turn: list[Begun]) -> float:
+    """In the pool. Seconds that it took."""
+    started = perf_counter()
+    for begun in turn:
+        try:
+            begun.outcome = Context().run(begun.plain.begin)
+        except BaseException as error:  # noqa: BLE001 - of this event alone
+            begun.outcome = error
+            begun.plain.registration.statistics.last_error = describe(error)
+    return perf_counter() - started

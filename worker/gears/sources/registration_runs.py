@@ -1,0 +1,130 @@
+"""Runs of registrations, counted: what is triggered, and how it ended. Loop's thread only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from time import perf_counter
+from typing import Any
+
+from shardqa.worker.gears.pipeline.chain import Chain
+from shardqa.worker.gears.pipeline.execution_list import Execution
+from shardqa.worker.gears.pipeline.plan import RunPlan
+from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.pipeline.suspension import Suspended
+from shardqa.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.worker.gears.registrations.plain_run import PlainRun, is_plain
+from shardqa.worker.gears.registrations.registrations import Registration
+from shardqa.worker.gears.registrations.registry import Registry
+from shardqa.worker.gears.sessions.session import Session
+from shardqa.worker.gears.sessions.sessions import Sessions
+from shardqa.worker.nodes import Cluster
+
+RunAcross = Callable[[Session, Run, RunPlan, str], Awaitable[tuple[list[Any], list[str]]]]
+"""(session, run, plan, registration id) -> results and errors of all shards"""
+
+
+class RegistrationRuns:
+    def __init__(
+        self, registry: Registry, sessions: Sessions, cluster: Cluster, log: WorkerLog, run_across: RunAcross
+    ) -> None:
+        self._registrations = registry.registrations
+        self._executions = registry.executions
+        self._sessions = sessions
+        self._cluster = cluster
+        self._log = log
+        self._run_across = run_across
+        self._turns: dict[str, asyncio.Lock] = {}  # by id of registrations that are inorder
+        self._running: Counter[str] = Counter()  # by registration id: what runs or waits for its turn
+        self._registrations.listen(lambda _: None, self._forget)
+        self._registrations.count_queue(lambda registration: self._running[registration.id])
+
+    async def run(
+        self,
+        run: Run,
+        registration: Registration,
+        records: list[Any],
+        *,
+        listed: bool = False,
+        in_queue: bool = False,
+    ) -> list[Any] | None:
+        """Returns the records that these became, or None when a step failed (the run has the error).
+
+        `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
+        """
+        with self._counted(run, registration, perf_counter(), in_queue) as errors:
+            plan, session = registration.plan(records), self._sessions.get(registration.session)
+            if session is not None and not plan.local and self._cluster.enabled:
+                results, failures = await self._run_across(session, run, plan, registration.id)
+                errors += failures
+                return None if errors else results
+            results = []
+            execution: Execution | None = None
+            self._executions.profile(registration.session, run)
+            chain = Chain(run, plan.all_steps())
+            if listed:
+                execution = self._executions.begin(
+                    registration.session, run, plan, keeps_results=True, registration=registration.id
+                )
+            try:
+                results = await chain.feed(plan.argument) + await chain.end()
+            finally:
+                if execution is not None:
+                    self._executions.finished(execution, results)
+            errors += run.errors if execution is None else execution.errors
+        return None if errors else results
+
+    def is_plain(self, registration: Registration) -> bool:
+        """Whether its runs need neither the loop nor other shards."""
+        return is_plain(registration) and (registration.plan([]).local or not self._cluster.enabled)
+
+    def plain_run(self, registration: Registration, run: Run, record: Any) -> PlainRun:
+        self._executions.profile(registration.session, run)
+        return PlainRun(self._registrations, self._log, registration, run, record)
+
+    async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
+        """Goes on with a plain run that has something to await; returns None when a step failed."""
+        with self._counted(plain.run, plain.registration, plain.started, in_queue) as errors:
+            results = await plain.chain.resume(suspended)
+            errors += plain.run.errors
+        return None if errors else results
+
+    @asynccontextmanager
+    async def turn(self, registration: Registration) -> AsyncIterator[None]:
+        """Waits for the runs before, of a registration that is inorder."""
+        lock = self._turns.setdefault(registration.id, asyncio.Lock())
+        self._running[registration.id] += 1
+        try:
+            await lock.acquire()
+        finally:
+            self._running[registration.id] -= 1
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def _counted(self, run: Run, registration: Registration, started: float, in_queue: bool) -> Iterator[list[str]]:
+        """Yields the list of the run's errors, to be filled in."""
+        statistics, errors = registration.statistics, list[str]()
+        statistics.trigger()
+        self._registrations.prepare(registration, run)
+        self._running[registration.id] += not in_queue
+        try:
+            yield errors
+        except BaseException as error:
+            statistics.broken(run, error)
+            raise
+        finally:
+            self._running[registration.id] -= not in_queue
+            self._registrations.has_run(registration)
+        statistics.finished(started, errors[0] if errors else None)
+        if errors:
+            self._log.error(errors[0], run.name)
+
+    def _forget(self, registration: Registration) -> None:
+        self._turns.pop(registration.id, None)
+        self._executions.forget(registration.id)
+        self._running = +self._running  # without those at 0

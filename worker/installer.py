@@ -1,0 +1,168 @@
+"""The process of pip, outside the sandbox: one that begins before the walls are up and installs what scripts require.
+
+It takes names and versions of packages alone, and wheels alone, so nothing that is installed runs code here. With
+REQUIREMENTS_SDIST source packages and git+https addresses are taken, too: their setup is code, so pip then runs behind
+walls that leave it its own folder and the network. It ends with the worker.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from shardqa.worker import sandbox
+
+VARIABLE = "SHARDQA_REQUIREMENTS"  # a folder of wheels, `index` (what pip is set up for) or `no`
+SOURCES = "SHARDQA_REQUIREMENTS_SDIST"  # `yes`: packages that must be built, too
+FOLDER = sandbox.PACKAGES  # with a folder for each list of requirements
+INDEX, NOTHING = "index", "no"
+REQUIREMENT = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?( *[<>=!~]=?=? *[\w.*+!]+,?)*"
+)
+ADDRESS = re.compile(r"([A-Za-z0-9._-]+ ?@ ?)?git\+https://[A-Za-z0-9._~:@%/+-]+(#[A-Za-z0-9._&=/-]+)?")
+NAME = re.compile(r"[0-9a-f]{16}(-[0-9]+)?")  # of a folder
+SECONDS = 600  # pip may take
+WITH_SOURCES = "are taken where the module is loaded with REQUIREMENTS_SDIST yes"
+MAX_MESSAGE = 1 << 16  # bytes of a message
+TOLD = 2000  # characters of what pip said
+PR_SET_PDEATHSIG = 1
+LAST_INHERITED = 5  # descriptors the worker has from the module
+
+
+class Unwanted(Exception):
+    """Not the name of a package, perhaps with versions."""
+
+
+def check(requirements: Sequence[str], sources: bool = False) -> None:
+    """Raises Unwanted."""
+    for requirement in requirements:
+        if REQUIREMENT.fullmatch(requirement) or (sources and ADDRESS.fullmatch(requirement)):
+            continue
+        address = ADDRESS.fullmatch(requirement)
+        raise Unwanted(
+            f"requirement {requirement[:80]!r} is not the name of a package with versions, as in 'redis>=5,<6'; "
+            + (f"addresses {WITH_SOURCES}" if address else "other addresses and options are not taken")
+        )
+
+
+def start(environment: Mapping[str, str]) -> socket.socket | None:
+    """The way to the installer; None where nothing may be installed. Before any thread begins."""
+    if environment.get(VARIABLE, INDEX) == NOTHING:
+        return None
+    try:
+        os.makedirs(FOLDER, exist_ok=True)
+    except OSError as error:
+        print(f"installer: {os.getcwd()}/{FOLDER} can't be made: {error}", file=sys.stderr)
+        return None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        _serve(theirs, environment)
+    theirs.close()
+    return ours
+
+
+def _serve(channel: socket.socket, environment: Mapping[str, str]) -> NoReturn:
+    keep = os.dup2(channel.fileno(), LAST_INHERITED + 1 + channel.fileno())
+    os.closerange(3, keep)  # the worker's sockets must end with the worker
+    os.closerange(keep + 1, 4096)
+    _end_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sandbox.become_user(environment.get(sandbox.USER, ""))
+    os.nice(10)
+    way = socket.socket(fileno=keep)
+    source, sources = environment.get(VARIABLE, INDEX), environment.get(SOURCES) == "yes"
+    while message := way.recv(MAX_MESSAGE):
+        order = json.loads(message)
+        way.send(json.dumps({"folder": order["folder"], "error": _answer(order, source, sources)}).encode())
+    os._exit(0)
+
+
+def _end_with_parent() -> None:
+    sandbox.libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _answer(order: dict[str, Any], source: str, sources: bool) -> str:
+    """Empty, or why it failed."""
+    name, requirements = str(order["folder"]), [str(one) for one in order["requirements"]]
+    try:
+        check(requirements, sources)
+        if sources and not sandbox.has_landlock():
+            raise Unwanted(
+                "REQUIREMENTS_SDIST yes needs Landlock, which this kernel has not; load the module without it"
+            )
+        if not NAME.fullmatch(name):
+            raise Unwanted("the folder's name is none of ours")
+        return install(Path(FOLDER).resolve(), name, requirements, source, sources)
+    except (Unwanted, OSError, subprocess.SubprocessError) as error:
+        return str(error)
+
+
+def install(folder: Path, name: str, requirements: Sequence[str], source: str, sources: bool = False) -> str:
+    """A folder is there as a whole or not at all. Empty, or what pip said.
+
+    What the worker has is asked for in the worker's version first: so both can be one copy.
+    """
+    unfinished, building = folder / f"{name}.unfinished", folder / f"{name}.building"
+    for path in (unfinished, building):
+        shutil.rmtree(path, ignore_errors=True)
+    building.mkdir()
+    where = [] if source == INDEX else ["--no-index", "--find-links", source]
+    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-warn-conflicts"]
+    options += ["--no-cache-dir"] if sources else ["--only-binary", ":all:"]
+    command = [sys.executable, "-I", "-m", "pip", "install", *options, *where, "--target", str(unfinished)]
+    own = building / "constraints.txt"
+    own.write_text("".join(f"{line}\n" for line in _own_versions(requirements)))
+    try:
+        for more in (["--constraint", str(own)], []):
+            done = _pip([*command, *more, "--", *requirements], building, source if sources else None)
+            if done.returncode == 0:
+                break
+            shutil.rmtree(unfinished, ignore_errors=True)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-TOLD:]
+        hint = "" if sources else f" (source packages {WITH_SOURCES})"
+        return f"{said}{hint}" if said else f"pip ended with {done.returncode}"
+    (unfinished / "requirements.json").write_text(json.dumps(list(requirements)))
+    os.replace(unfinished, folder / name)
+    return ""
+
+
+def _pip(command: list[str], building: Path, source: str | None) -> subprocess.CompletedProcess[bytes]:
+    """Runs pip; behind the walls of builds where a `source` of packages is named. `building` then is its HOME."""
+    own = {**os.environ, "HOME": str(building), "TMPDIR": str(building), "GIT_CONFIG_NOSYSTEM": "1"} if source else None
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+        cwd=building,
+        env=own,
+        preexec_fn=partial(_confine_build, building.parent, source) if source else _end_with_parent,
+    )
+
+
+def _confine_build(folder: Path, source: str) -> None:
+    _end_with_parent()
+    sandbox.confine_build(str(folder), source)
+
+
+def _own_versions(requirements: Sequence[str]) -> list[str]:
+    """Returns the versions of the worker's packages, without those that are required by name."""
+    named = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-") for requirement in requirements}
+    own = {(one.name or "").lower().replace("_", "-"): one.version for one in importlib.metadata.distributions()}
+    return [f"{name}=={version}" for name, version in sorted(own.items()) if name and name not in named]
