@@ -6,5 +6,7 @@
 /* Creates all commands of the one table; returns NULL or the name of the command that Redis
  * refused. */
 const char *commands_create(RedisCtx *ctx);
+int commands_help(RedisCtx *ctx, RedisString **argv, int argc);
+int commands_refuse(RedisCtx *ctx, RedisString **argv, int argc);
 
 #endif

@@ -10,11 +10,14 @@
 #include "core/activity.h"
 #include "core/slice.h"
 #include "core/state.h"
+#include "core/text.h"
 #include "core/worker_link.h"
 #include "gears/gears_state.h"
 #include "gears/registry.h"
 
-static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
+static void number(RedisInfoCtx *ctx, const char *name, long long value) {
+    redis.InfoAddFieldLongLong(ctx, name, value);
+}
 
 /* Count, sum, median and 99th percentile. */
 static void latency(RedisInfoCtx *ctx, const char *name, const struct latency *latency) {
@@ -47,28 +50,28 @@ static void link_section(RedisInfoCtx *ctx) {
     number(ctx, "received_bytes", (long long)(link->in.length - link->in_handled));
     number(ctx, "waiting_clients", shardqa.waiting);
     number(ctx, "pending_requests", (long long)redis.DictSize(shardqa.pending));
-    number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.flights));
+    number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.joinable));
     number(ctx, "scripts", (long long)redis.DictSize(shardqa.scripts));
     number(ctx, "slice_us", slice_in_force());
     number(ctx, "max_pending", shardqa.arguments.max_pending);
 }
 
-/* What has happened since the start. */
 static void counter_section(RedisInfoCtx *ctx) {
     const struct counters *c = &shardqa.counters;
+    const struct gears_counters *g = &gears.counters;
     const struct {
         const char *name;
         long long value;
-    } fields[] = {{"hook_hits", c->hits},
-                  {"hook_misses", c->misses},
-                  {"hook_shared_misses", c->shared},
-                  {"hook_nil_misses", c->nil_misses},
+    } fields[] = {{"hook_hits", g->hits},
+                  {"hook_misses", g->misses},
+                  {"hook_shared_misses", g->shared},
+                  {"hook_nil_misses", g->nil_misses},
                   {"requests", c->requests},
-                  {"executes", c->executes},
+                  {"executes", ai.executes},
                   {"calls", c->calls},
                   {"call_frames", c->call_frames},
-                  {"events", c->events},
-                  {"events_lost", c->events_lost},
+                  {"events", g->events},
+                  {"events_lost", g->events_lost},
                   {"timeouts", c->timeouts},
                   {"cancelled", c->cancelled},
                   {"refused_busy", c->busy},
@@ -151,9 +154,9 @@ static void content_section(RedisInfoCtx *ctx) {
 /* From a client's command to its reply; of frames the main thread's own time. */
 static void latency_section(RedisInfoCtx *ctx) {
     redis.InfoAddSection(ctx, "latency");
-    latency(ctx, "miss", &shardqa.miss_latency);
-    latency(ctx, "trigger", &shardqa.trigger_latency);
-    latency(ctx, "execute", &shardqa.execute_latency);
+    latency(ctx, "miss", &gears.miss_latency);
+    latency(ctx, "trigger", &gears.trigger_latency);
+    latency(ctx, "execute", &ai.execute_latency);
     latency(ctx, "frame", &shardqa.frame_latency);
     number(ctx, "frame_us_longest", (long long)shardqa.longest_frame_us);
     redis.InfoAddFieldCString(ctx, "frame_longest", shardqa.longest_frame ? shardqa.longest_frame : "");
@@ -190,4 +193,54 @@ void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
     latency_section(ctx);
     told_section(ctx, "worker", false);
     told_section(ctx, "registrations", true);
+}
+
+/* ---- under another name of the module ---- */
+
+static const char OWN[] = "shardqa";
+
+/* A line's first word without `name`, where it begins with that; else NULL. Sections begin `# `. */
+static const char *behind_name(const char *line, size_t length, const char *name) {
+    size_t start = length > 2 && memcmp(line, "# ", 2) == 0 ? 2 : 0, size = strlen(name);
+    return length > start + size && strncmp(line + start, name, size) == 0 ? line + start + size : NULL;
+}
+
+/* shardqa.info: INFO of the module as if it were named shardqa. */
+int shardqa_info(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct buffer out = {0};
+    size_t left, length;
+    (void)argv, (void)argc;
+    RedisReply *reply = redis.Call(ctx, "INFO", "c", module_name());
+    const char *text = reply ? redis.CallReplyStringPtr(reply, &left) : NULL;
+    if (text == NULL) return reply_error(ctx, "ERR INFO %s gave nothing", module_name());
+    for (; left > 0; text += length, left -= length) {
+        const char *end = memchr(text, '\n', left);
+        length = end ? (size_t)(end - text) + 1 : left;
+        const char *rest = behind_name(text, length, module_name());
+        if (rest) {
+            if (*text == '#') buffer_add(&out, "# ", 2);
+            buffer_add(&out, OWN, strlen(OWN));
+        }
+        buffer_add(&out, rest ? rest : text, (size_t)(text + length - (rest ? rest : text)));
+    }
+    redis.ReplyWithStringBuffer(ctx, out.data ? out.data : "", out.length);
+    buffer_free(&out);
+    redis.FreeCallReply(reply);
+    return REDIS_OK;
+}
+
+/* Whether this word of a command is `word`. */
+static bool word_is(RedisFilterCtx *filter, int at, const char *word) {
+    return text_is(redis.CommandFilterArgGet(filter, at), word);
+}
+
+/* `INFO shardqa`, of a module that has another name. */
+static void filter(RedisFilterCtx *filter) {
+    if (redis.CommandFilterArgsCount(filter) == 2 && word_is(filter, 0, "info") && word_is(filter, 1, OWN))
+        redis.CommandFilterArgReplace(filter, 0, redis.CreateString(NULL, "shardqa.info", 12));
+}
+
+int info_install(RedisCtx *ctx) {
+    if (shardqa.arguments.name == NAME_SHARDQA) return REDIS_OK;
+    return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR;
 }

@@ -39,7 +39,8 @@ static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
                   i + 1 < argc ? redis.StringPtrLen(argv[i + 1], NULL) : "", remedy);
         return REDIS_ERR;
     }
-    if (shardqa.arguments.python == NULL && !shardqa.arguments.workerless) shardqa.arguments.python = environment_python();
+    if (shardqa.arguments.python == NULL && !shardqa.arguments.workerless)
+        shardqa.arguments.python = environment_python();
     return REDIS_OK;
 }
 
@@ -77,10 +78,17 @@ static void forget_worker(void) {
     models_forget_worker();
 }
 
+/* Frames of these two rooms that change data. */
+static bool frame_writes(const struct frame *frame) {
+    enum frame_type type = frame->type;
+    return type == FRAME_TENSORS || type == FRAME_DAG_DONE || type == FRAME_REGISTER || type == FRAME_UNREGISTER;
+}
+
 static const struct above ABOVE = {.cron = models_cron,
                                    .keyspace_loaded = events_keyspace_loaded,
                                    .worker_started = send_all,
                                    .frame = take_frame,
+                                   .writes = frame_writes,
                                    .tick_end = send_rest,
                                    .model_fatal = model_blame,
                                    .worker_gone = forget_worker,
@@ -93,8 +101,9 @@ static int check_version(RedisCtx *ctx, const char *missing) {
     int version = redis.GetServerVersion ? redis.GetServerVersion() : 0;
     if (missing == NULL && version >= REDIS_WANTED) return REDIS_OK;
     if (redis.Log)
-        redis.Log(ctx, "warning", "shardqa needs Redis 7.0 or newer, this is %d.%d.%d%s%s; upgrade Redis", version >> 16, version >> 8 & 0xff,
-                  version & 0xff, missing ? " without RedisModule_" : "", missing ? missing : "");
+        redis.Log(ctx, "warning", "shardqa needs Redis 7.0 or newer, this is %d.%d.%d%s%s; upgrade Redis",
+                  version >> 16, version >> 8 & 0xff, version & 0xff, missing ? " without RedisModule_" : "",
+                  missing ? missing : "");
     return REDIS_ERR;
 }
 
@@ -118,7 +127,7 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.pending = redis.CreateDict(NULL);
     shardqa.scripts = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);
-    shardqa.flights = redis.CreateDict(NULL);
+    shardqa.joinable = redis.CreateDict(NULL);
     gears.hook_table = redis.CreateDict(NULL);
     gears.sessions = redis.CreateDict(NULL);
     gears.kept_events = redis.CreateDict(NULL);
@@ -129,11 +138,11 @@ static void fill_state(RedisCtx *ctx) {
         redis.GetRandomHexChars(shardqa.node_id, 40);
 }
 
-/* Commands, types, INFO, events and the filter. */
 static int create_all(RedisCtx *ctx) {
     const char *refused = commands_create(ctx);
     if (refused) {
-        redis.Log(ctx, "warning", "Redis refused the command %s; is another module loaded that has it (RedisAI, RedisGears)?", refused);
+        redis.Log(ctx, "warning",
+                  "Redis refused the command %s; is another module loaded that has it (RedisAI, RedisGears)?", refused);
         return REDIS_ERR;
     }
     if (tensor_type_create(ctx) || model_type_create(ctx) || gears_type_create(ctx)) {
@@ -141,10 +150,13 @@ static int create_all(RedisCtx *ctx) {
         return REDIS_ERR;
     }
     int options = OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD;
-    if (shardqa.valkey >= VALKEY_MIGRATIONS) options |= OPTION_HANDLE_SLOT_MIGRATION; /* the index waits for slots on their way */
+    /* the index waits for slots on their way */
+    if (shardqa.valkey >= VALKEY_MIGRATIONS) options |= OPTION_HANDLE_SLOT_MIGRATION;
     redis.SetModuleOptions(ctx, options);
     redis.RegisterInfoFunc(ctx, info_sections);
-    return server_events_subscribe(ctx) || models_subscribe(ctx) || events_subscribe(ctx) || hooks_install(ctx) ? REDIS_ERR : REDIS_OK;
+    bool failed = server_events_subscribe(ctx) || models_subscribe(ctx) || events_subscribe(ctx) ||
+                  hooks_install(ctx) || info_install(ctx);
+    return failed ? REDIS_ERR : REDIS_OK;
 }
 
 /* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a
@@ -173,7 +185,10 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
         slice_ask();
         link_spawn();
     } else {
-        redis.Log(ctx, "notice", "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON /path/to/venv/bin/python where shardqa.so lies in no environment");
+        redis.Log(
+            ctx, "notice",
+            "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON "
+            "/path/to/venv/bin/python where shardqa.so lies in no environment");
     }
     return REDIS_OK;
 }

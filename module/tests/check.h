@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                                                                                   \
-    do {                                                                                                                                   \
-        if (!(condition)) {                                                                                                                \
-            fprintf(stderr, "%s:%d: %s: not true: %s\n", __FILE__, __LINE__, __func__, #condition);                                        \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s: not true: %s\n", __FILE__, __LINE__, __func__, #condition); \
+            exit(1); \
+        } \
     } while (0)
 
-#define RUN(test)                                                                                                                          \
-    do {                                                                                                                                   \
-        test();                                                                                                                            \
-        printf("ok %s\n", #test);                                                                                                          \
+#define RUN(test) \
+    do { \
+        test(); \
+        printf("ok %s\n", #test); \
     } while (0)
 
 /* xorshift: the same bytes on every run */

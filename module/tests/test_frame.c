@@ -103,7 +103,8 @@ static void types_the_worker_may_not_send_are_refused(void) {
     const char empty_list[] = {0, 0, 0, 0};
     for (int type = 0; type < 256; type++) {
         struct frame frame = {.type = (enum frame_type)type, .payload = empty_list, .length = 4};
-        CHECK(frame_from_worker_is_valid(&frame) == ((type >= FRAME_READY && type <= FRAME_DONE) || type == FRAME_RAN || type == FRAME_DAG_DONE));
+        CHECK(frame_from_worker_is_valid(&frame) ==
+              ((type >= FRAME_READY && type <= FRAME_DONE) || type == FRAME_RAN || type == FRAME_DAG_DONE));
     }
 }
 
@@ -118,7 +119,8 @@ static void damaged_frames_never_read_outside_their_bytes(void) {
         struct frame_bytes item;
         size_t wanted;
         for (int i = 0; i < 3 && length; i++) data[next_random(&random) % length] = (char)next_random(&random);
-        if (frame_decode(data, length, &frame, &wanted) == FRAME_COMPLETE && frame_list_open(frame.payload, frame.length, &list))
+        if (frame_decode(data, length, &frame, &wanted) == FRAME_COMPLETE &&
+            frame_list_open(frame.payload, frame.length, &list))
             while (frame_list_next(&list, &item)) CHECK(item.data + item.length <= data + length);
         free(data);
     }
@@ -137,7 +139,8 @@ static void an_item_sent_from_elsewhere_counts_in_the_length(void) {
     CHECK(frame_decode(w.buffer.data, w.buffer.length, &frame, &wanted) == FRAME_COMPLETE);
     struct frame_list list;
     struct frame_bytes item;
-    CHECK(frame_list_open(frame.payload, frame.length, &list) && frame_list_next(&list, &item) && frame_list_next(&list, &item));
+    CHECK(frame_list_open(frame.payload, frame.length, &list) && frame_list_next(&list, &item) &&
+          frame_list_next(&list, &item));
     CHECK(frame_bytes_equal(&item, "bytes"));
     buffer_free(&w.buffer);
 }

@@ -11,17 +11,62 @@ static bool whole(const char *text) {
 }
 
 static void every_type_of_resp2_and_resp3_is_one_value(void) {
-    const char *good[] = {"+OK\r\n", "-ERR no\r\n", ":-12\r\n", ":9223372036854775807\r\n", ":-9223372036854775808\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n",
-                          "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "_\r\n", "#t\r\n", "#f\r\n", ",1.5e3\r\n", ",inf\r\n", ",nan\r\n",
-                          "(123456789012345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "~1\r\n:1\r\n", "%1\r\n+k\r\n+v\r\n",
+    const char *good[] = {"+OK\r\n",
+                          "-ERR no\r\n",
+                          ":-12\r\n",
+                          ":9223372036854775807\r\n",
+                          ":-9223372036854775808\r\n",
+                          "$0\r\n\r\n",
+                          "$3\r\na\r\n\r\n",
+                          "$-1\r\n",
+                          "*-1\r\n",
+                          "*0\r\n",
+                          "*2\r\n:1\r\n$1\r\nx\r\n",
+                          "_\r\n",
+                          "#t\r\n",
+                          "#f\r\n",
+                          ",1.5e3\r\n",
+                          ",inf\r\n",
+                          ",nan\r\n",
+                          "(123456789012345678901234567890\r\n",
+                          "=7\r\ntxt:abc\r\n",
+                          "~1\r\n:1\r\n",
+                          "%1\r\n+k\r\n+v\r\n",
                           "|1\r\n+k\r\n+v\r\n:5\r\n"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK(whole(good[i]));
 }
 
 static void what_is_cut_off_or_wrong_is_no_value(void) {
-    const char *bad[] = {"", "+", "+OK", "+OK\r", "+OK\n", "+O\nK\r\n", ":\r\n", ":1x\r\n", ":9223372036854775808\r\n", ":99999999999999999999\r\n", "$5\r\nabc\r\n",
-                         "$-2\r\n", "$3\r\nabcde", "$99999999999\r\nx\r\n", "*1\r\n", "*-2\r\n", "*9223372036854775807\r\n", "*1000000\r\n:1\r\n", "_x\r\n", "#x\r\n", ",\r\n",
-                         ",abc\r\n", "=3\r\nabc\r\n", "=5\r\nabcde\r\n", "~-1\r\n", "%1\r\n+k\r\n", ">1\r\n:1\r\n", "?\r\n", "+OK\r\n+OK\r\n", "|1\r\n+k\r\n+v\r\n"};
+    const char *bad[] = {"",
+                         "+",
+                         "+OK",
+                         "+OK\r",
+                         "+OK\n",
+                         "+O\nK\r\n",
+                         ":\r\n",
+                         ":1x\r\n",
+                         ":9223372036854775808\r\n",
+                         ":99999999999999999999\r\n",
+                         "$5\r\nabc\r\n",
+                         "$-2\r\n",
+                         "$3\r\nabcde",
+                         "$99999999999\r\nx\r\n",
+                         "*1\r\n",
+                         "*-2\r\n",
+                         "*9223372036854775807\r\n",
+                         "*1000000\r\n:1\r\n",
+                         "_x\r\n",
+                         "#x\r\n",
+                         ",\r\n",
+                         ",abc\r\n",
+                         "=3\r\nabc\r\n",
+                         "=5\r\nabcde\r\n",
+                         "~-1\r\n",
+                         "%1\r\n+k\r\n",
+                         ">1\r\n:1\r\n",
+                         "?\r\n",
+                         "+OK\r\n+OK\r\n",
+                         "|1\r\n+k\r\n+v\r\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!whole(bad[i]));
 }
 
@@ -50,7 +95,8 @@ static void damaged_values_never_read_outside_their_bytes(void) {
     for (int round = 0; round < 50000; round++) {
         size_t length = next_random(&random) % sizeof sample;
         char *data = exact_copy(sample, length);
-        for (int i = 0; i < 2 && length; i++) data[next_random(&random) % length] = "*$%~|=:+-_#,(0123456789\r\n"[next_random(&random) % 25];
+        for (int i = 0; i < 2 && length; i++)
+            data[next_random(&random) % length] = "*$%~|=:+-_#,(0123456789\r\n"[next_random(&random) % 25];
         resp_is_one_value(data, length);
         free(data);
     }

@@ -52,15 +52,16 @@ static bool reads(const struct dtype *t, const char *text, long long value) {
 static void integers_keep_their_value_at_the_edges_of_their_type(void) {
     const struct {
         const char *name, *least, *most, *below, *above;
-    } edges[] = {{"INT8", "-128", "127", "-129", "128"},
-                 {"INT16", "-32768", "32767", "-32769", "32768"},
-                 {"INT32", "-2147483648", "2147483647", "-2147483649", "2147483648"},
-                 {"INT64", "-9223372036854775808", "9223372036854775807", "-9223372036854775809", "9223372036854775808"},
-                 {"UINT8", "0", "255", "-1", "256"},
-                 {"UINT16", "0", "65535", "-1", "65536"},
-                 {"UINT32", "0", "4294967295", "-1", "4294967296"},
-                 {"UINT64", "0", "18446744073709551615", "-1", "18446744073709551616"},
-                 {"BOOL", "0", "1", "-1", "2"}};
+    } edges[] = {
+        {"INT8", "-128", "127", "-129", "128"},
+        {"INT16", "-32768", "32767", "-32769", "32768"},
+        {"INT32", "-2147483648", "2147483647", "-2147483649", "2147483648"},
+        {"INT64", "-9223372036854775808", "9223372036854775807", "-9223372036854775809", "9223372036854775808"},
+        {"UINT8", "0", "255", "-1", "256"},
+        {"UINT16", "0", "65535", "-1", "65536"},
+        {"UINT32", "0", "4294967295", "-1", "4294967296"},
+        {"UINT64", "0", "18446744073709551615", "-1", "18446744073709551616"},
+        {"BOOL", "0", "1", "-1", "2"}};
     char element[8];
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const struct dtype *t = type(edges[i].name);
@@ -69,22 +70,38 @@ static void integers_keep_their_value_at_the_edges_of_their_type(void) {
         CHECK(!element_from_text(t, edges[i].below, strlen(edges[i].below), element));
         CHECK(!element_from_text(t, edges[i].above, strlen(edges[i].above), element));
     }
-    CHECK(element_from_text(type("UINT64"), "9223372036854775808", 19, element) && element_is_large(type("UINT64"), element));
-    CHECK(element_from_text(type("UINT64"), "9223372036854775807", 19, element) && !element_is_large(type("UINT64"), element));
+    CHECK(element_from_text(type("UINT64"), "9223372036854775808", 19, element) &&
+          element_is_large(type("UINT64"), element));
+    CHECK(element_from_text(type("UINT64"), "9223372036854775807", 19, element) &&
+          !element_is_large(type("UINT64"), element));
 }
 
 static void what_is_no_whole_number_is_refused(void) {
     const char *bad[] = {"", "-", "1.5", "1e3", " 1", "1 ", "+1", "0x1", "--1", "999999999999999999999"};
     char element[8];
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!element_from_text(type("INT64"), bad[i], strlen(bad[i]), element));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(!element_from_text(type("INT64"), bad[i], strlen(bad[i]), element));
 }
 
 static void half_floats_round_to_the_nearest_and_come_back(void) {
     const struct {
         double value;
         unsigned bits;
-    } halves[] = {{0.0, 0}, {-0.0, 0x8000}, {1.0, 0x3c00}, {-2.5, 0xc100}, {65504, 0x7bff}, {65519, 0x7bff}, {65520, 0x7c00},
-                  {0x1p-24, 1}, {0x1p-25, 0}, {0x1.8p-24, 2}, {0x1p-14, 0x400}, {1 + 0x1p-11, 0x3c00}, {1 + 3 * 0x1p-11, 0x3c02}, {2047.9999, 0x6800}, {INFINITY, 0x7c00}};
+    } halves[] = {{0.0, 0},
+                  {-0.0, 0x8000},
+                  {1.0, 0x3c00},
+                  {-2.5, 0xc100},
+                  {65504, 0x7bff},
+                  {65519, 0x7bff},
+                  {65520, 0x7c00},
+                  {0x1p-24, 1},
+                  {0x1p-25, 0},
+                  {0x1.8p-24, 2},
+                  {0x1p-14, 0x400},
+                  {1 + 0x1p-11, 0x3c00},
+                  {1 + 3 * 0x1p-11, 0x3c02},
+                  {2047.9999, 0x6800},
+                  {INFINITY, 0x7c00}};
     char element[8];
     unsigned short bits;
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {

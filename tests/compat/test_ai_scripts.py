@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,7 @@ def test_a_script_acts_with_its_callers_rights(run: Run, redis_node: Node) -> No
         ("AI.SCRIPTEXECUTE ai:s nothing INPUTS 1 ai:a OUTPUTS 1 ai:r", "no tensor"),
         ("AI.SCRIPTEXECUTE ai:s by_model KEYS 1 ai:gone OUTPUTS 1 ai:r", "model key is empty"),
         ("AI.SCRIPTSTORE ai:x CPU ENTRY_POINTS 1 f SOURCE nonsense[", "never closed"),
+        ("AI.SCRIPTSTORE ai:x CPU ENTRY_POINTS 1 f SOURCE #", "Function f does not exist in the given script."),
         ("AI.SCRIPTSET ai:x GPU SOURCE x", "GPU is not available"),
         ("AI.MODELSTORE ai:x TORCH CPU BLOB nonsense", "archive|ZIP|zip"),
     ],
@@ -185,8 +187,15 @@ def test_a_script_of_the_old_kind_takes_tensors_one_by_one_and_a_list(run: Run) 
     assert values(run, "ai:r") == [11, 12]
 
 
+def test_an_empty_script_is_stored_as_redisai_stores_it(run: Run) -> None:
+    assert run("AI.SCRIPTSET", "ai:empty", "CPU", "SOURCE", "") == b"OK"
+    assert run("AI.SCRIPTGET ai:empty SOURCE") == b""
+    with pytest.raises(ResponseError, match="Function does not exist: f"):
+        run("AI.SCRIPTRUN ai:empty f OUTPUTS ai:r")
+
+
 def test_an_entry_point_must_take_tensors_keys_and_args(run: Run) -> None:
-    with pytest.raises(ResponseError, match="Wrong signature of entry point f: it takes"):
+    with pytest.raises(ResponseError, match=r"Wrong number of inputs in function f\. Expected 3 but was 1"):
         run("AI.SCRIPTSTORE", "ai:x", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "def f(a):\n    return a\n")
 
 
@@ -269,3 +278,30 @@ def test_a_script_that_gives_nothing_is_answered_and_may_give_redis_a_list_of_wo
 def test_a_command_with_too_few_words_is_an_invalid_argument(run: Run) -> None:
     with pytest.raises(ResponseError, match="Redis command returned an error: Invalid argument: ERR wrong number"):
         run("AI.SCRIPTEXECUTE ai:s one_word KEYS 1 ai:w")
+
+
+HOSTILE = {
+    "reads a file": ("torch.from_file('/etc/shadow', False, 8, dtype=torch.uint8)", "unable to open file|ermission"),
+    "makes a file": ("torch.from_file('{made}', True, 8, dtype=torch.uint8)", "unable to open file|ermission"),
+    "takes all memory": ("torch.zeros([1000000, 1000000, 1000])", "memory"),
+    "opens a file": ("open('/etc/passwd').read()", "undefined value open"),
+    "calls itself": ("hostile(tensors, keys, args)", "called recursively"),
+    "is nested deeply": ("(" * 5_000 + "tensors[0]" + ")" * 5_000, "too many nested parentheses"),
+    "has a long sum": ("tensors[0]" + " + tensors[0]" * 5_000, "maximum recursion depth"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_script_gets_an_error_and_no_file(run: Run, name: str, tmp_path: Path) -> None:
+    body, error = HOSTILE[name]
+    source = f"def hostile(tensors: List[Tensor], keys: List[str], args: List[str]):\n    return {body}\n"
+    words = source.replace("{made}", str(tmp_path / "made"))
+
+    def store_and_execute() -> None:
+        run("AI.SCRIPTSTORE", "ai:h", "CPU", "ENTRY_POINTS", 1, "hostile", "SOURCE", words)
+        run("AI.SCRIPTEXECUTE ai:h hostile INPUTS 1 ai:a OUTPUTS 1 ai:r")
+
+    with pytest.raises(ResponseError, match=error):
+        store_and_execute()
+    assert not list(tmp_path.iterdir())
+    assert run("AI.SCRIPTEXECUTE ai:s bar INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c") == b"OK"

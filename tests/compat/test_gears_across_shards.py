@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
-from shardqa.module.worker.hashtags import slot_of_tag
+from shardqa.worker.hashtags import slot_of_tag
 from tests.compat.scripts import send
 
 WORDS = {"a": 40, "b": 25, "c": 1, "d": 1}

@@ -105,6 +105,18 @@ def test_what_loops_in_python_is_interrupted_and_costs_nobody_else_anything(
     assert info(client)["worker_restarts"] == before
 
 
+def test_a_run_of_a_script_has_its_deadline_for_each_record(client: Redis) -> None:
+    before = info(client)["worker_restarts"]
+    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "1000")
+    send(client, "MSET", "run:1", "", "run:2", "", "run:3", "")
+    code = "def f(r):\n    {}\n    return r['key']\nGB().map(f).run('run:*')"
+    results, errors = send(client, "RG.PYEXECUTE", code.format("__import__('time').sleep(1)"))
+    assert (sorted(results), errors) == (["run:1", "run:2", "run:3"], [])
+    (error,) = send(client, "RG.PYEXECUTE", code.format(IN_PYTHON))[1]
+    assert error.startswith("TIMEOUT the function was stopped: it ran too long")
+    assert info(client)["worker_restarts"] == before
+
+
 def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(node: Node, client: Redis) -> None:
     before = info(client)["worker_restarts"]
     assert error_of(client, "RG.PYEXECUTE", f"x = 1\n{IN_C}", "ID", "script")

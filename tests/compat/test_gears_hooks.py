@@ -1,5 +1,6 @@
 """Commands that functions hook: CommandReader's hook= with call_next, and KeysReader's commands=."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -238,6 +239,16 @@ def test_a_client_waits_for_the_functions_of_other_events_too(client: Redis) -> 
     assert client.get("seen-caused:1") == "hset{'f': 'v'}"  # of commands= alone
     with pytest.raises(ResponseError, match="wrong number"):
         send(client, "HSET", "caused:1")
+
+
+def test_a_reader_of_mode_sync_that_writes_what_it_follows_runs_once_a_write(client: Redis) -> None:
+    again = "lambda r: execute('HINCRBY', r['key'], 'runs', 1)"
+    register(client, f"GB('KeysReader').foreach({again}).register(prefix='own:*', mode='sync')")
+    for n in range(1, 4):
+        send(client, "HSET", "own:1", "n", n)
+        assert client.hget("own:1", "runs") == str(n)
+    time.sleep(0.3)  # in which it would run hundreds of times
+    assert client.hget("own:1", "runs") == "3"
 
 
 # ---- three shards

@@ -111,6 +111,75 @@ def test_a_plain_function_runs_a_script_and_waits(client: Redis, run: Run) -> No
     assert client.execute_command("RG.TRIGGER", "gaiplain") == ["[3.0, 8.0]"]
 
 
+POOLS = """
+import redisAI, threading
+from concurrent.futures import ThreadPoolExecutor
+
+def work(r):
+    runner = redisAI.createModelRunner('gai:m')
+    for name in ('a', 'b'):
+        redisAI.modelRunnerAddInput(runner, name, redisAI.getTensorFromKey('gai:' + name))
+    redisAI.modelRunnerAddOutput(runner, 'sum')
+    (found,) = redisAI.modelRunnerRun(runner)
+    redisAI.setTensorInKey('gai:thread', found)
+    return redisAI.tensorToFlatList(found)
+
+def begin():
+    global executor
+    executor = ThreadPoolExecutor(1)
+
+def in_thread(r):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work(r)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+def in_own_pool(r):
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(work, r).result()
+
+GB('CommandReader').map(FUNCTION).register(trigger='gaipool', mode='async_local', onRegistered=begin)
+"""
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["in_thread", "in_own_pool", "lambda r: executor.submit(work, r).result()"],
+    ids=["a thread", "a pool of its own", "a pool of onRegistered's"],
+)
+def test_models_run_in_threads_that_a_function_began(client: Redis, run: Run, function: str) -> None:
+    run("found = [a]")
+    code = POOLS.replace("FUNCTION", function)
+    client.execute_command("RG.PYEXECUTE", code, "ID", "gaipool", "UPGRADE")
+    assert [client.execute_command("RG.TRIGGER", "gaipool") for _ in "12"] == [["[4.0, 6.0]"]] * 2
+
+
+def test_a_thread_that_outlives_its_function_is_told_that_its_rights_have_ended(client: Redis, run: Run) -> None:
+    run("found = [a]")
+    code = """
+import redisAI, threading
+ended, failed, reasons = threading.Event(), threading.Event(), []
+def late():
+    ended.wait()
+    try:
+        redisAI.getTensorFromKey('gai:a')
+    except Exception as error:
+        reasons.append(str(error))
+    failed.set()
+def f(r):
+    if len(r) > 1:
+        return threading.Thread(target=late).start()
+    ended.set()
+    failed.wait()
+    return reasons
+GB('CommandReader').map(f).register(trigger='gailate', mode='async_local')
+"""
+    client.execute_command("RG.PYEXECUTE", code, "ID", "gailate", "UPGRADE")
+    client.execute_command("RG.TRIGGER", "gailate", "begin")
+    assert "the request whose rights this needs has ended" in client.execute_command("RG.TRIGGER", "gailate")[0]
+
+
 @pytest.mark.parametrize(
     ("lines", "text"),
     [

@@ -10,7 +10,7 @@ from redis import Redis, RedisCluster
 from redis.crc import key_slot
 
 from shardqa import topology
-from shardqa.module.worker.gears.pipeline.slot_reader import glob
+from shardqa.worker.gears.pipeline.slot_reader import glob
 from tests.compat.scripts import send
 from tests.compat.wheels import make_wheel
 from tests.nodes import running_cluster, running_node, wait_until
@@ -100,7 +100,8 @@ def tag_of(client: Redis) -> str:
     return str(send(client, "RG.PYEXECUTE", script)[0][0].decode())
 
 
-REQUIRING = "import sqa_shards\nGB('CommandReader').map(lambda r: sqa_shards.VALUE).register(trigger='{trigger}')"
+REQUIRING = """import sqa_shards
+GB('CommandReader').map(lambda r: sqa_shards.VALUE).register(trigger='{trigger}', mode='async_local')"""
 
 
 def test_what_a_script_requires_is_installed_on_every_shard(cluster: RedisCluster) -> None:

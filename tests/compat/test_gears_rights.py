@@ -4,11 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 from redis import Redis, RedisCluster, ResponseError
+from redis.exceptions import NoPermissionError
 
 from shardqa.cluster.local import LocalCluster
-from tests.compat.scripts import send
-from tests.nodes import Node
+from tests.compat.scripts import registered_ids, send
+from tests.nodes import Node, wait_until
 
+FOLLOWING = {
+    "hook": "GB('CommandReader').map(lambda r: 'FAKE').register(hook='get', keyprefix='{}', mode='sync')",
+    "events": "GB().foreach(lambda r: r).register('{}*')",
+    "stream": "GB('StreamReader').foreach(lambda r: r).register('{}*')",
+    "misses": "GB().foreach(lambda r: override_reply('F')).register('{}*', commands=['get'], eventTypes=['keymiss'])",
+    "watch": "async def told(_): pass\nruntime.watch('{}', told, told)",
+}
 PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(trigger='{}', mode='async_local'{})"
 
 
@@ -27,6 +35,76 @@ def registrar(redis_node: Node, client: Redis) -> Iterator[Redis]:
     send(client, "ACL", "SETUSER", "registrar", "reset", "on", "nopass", "~own:*", "&*", "+@all")
     with redis_node.client(decode_responses=True, username="registrar", password="x") as own:
         yield own
+
+
+@pytest.fixture
+def alice(redis_node: Node, client: Redis) -> Iterator[Redis]:
+    """A user who may bring code, and has keys of its own; what it registers goes when the test ends."""
+    rights = ("reset", "on", "nopass", "~alice:*", "+rg.pyexecute", "+debug|help")
+    send(client, "ACL", "SETUSER", "alice", *rights)
+    others = registered_ids(client)
+    with redis_node.client(decode_responses=True, username="alice", password="x") as own:
+        yield own
+    for id in set(registered_ids(client)) - set(others):
+        send(client, "RG.UNREGISTER", id)
+
+
+@pytest.mark.parametrize("code", FOLLOWING.values(), ids=FOLLOWING)
+def test_keys_of_others_can_not_be_followed(client: Redis, alice: Redis, code: str) -> None:
+    others = registered_ids(client)
+    with pytest.raises(NoPermissionError) as refused:
+        send(alice, "RG.PYEXECUTE", code.format("victim:"))
+    for part in ("'victim:*'", "'alice'", "'~alice:*'", "%R~victim:*"):
+        assert part in str(refused.value)
+    assert registered_ids(client) == others
+    assert send(alice, "RG.PYEXECUTE", code.format("alice:")) == "OK"
+
+
+def test_a_command_without_keys_is_hooked_by_who_has_all_keys(client: Redis, alice: Redis) -> None:
+    code = "GB('CommandReader').map(lambda r: 'FAKE').register(hook='dbsize', mode='sync')"
+    send(client, "ACL", "SETUSER", "alice", "+command|info")
+    with pytest.raises(NoPermissionError):
+        send(alice, "RG.PYEXECUTE", code)
+    send(client, "ACL", "SETUSER", "alice", "%R~*")
+    assert send(alice, "RG.PYEXECUTE", code) == "OK"
+    assert send(client, "DBSIZE") == "FAKE"
+
+
+def test_a_hook_takes_a_command_whose_keys_are_all_its_users(client: Redis, alice: Redis) -> None:
+    send(client, "ACL", "SETUSER", "alice", "+command|info")
+    code = "GB('CommandReader').map(lambda r: 'FAKE').register(hook='mset', keyprefix='alice:', mode='sync')"
+    assert send(alice, "RG.PYEXECUTE", code) == "OK"
+    send(client, "MSET", "alice:a", "x", "alice:b", "y")
+    assert client.get("alice:b") is None
+    send(client, "MSET", "alice:a", "x", "bob:b", "y")
+    assert client.get("bob:b") == "y"
+
+
+@pytest.mark.parametrize("change", [("SETUSER", "alice", "resetkeys", "~alice:*"), ("DELUSER", "alice")])
+def test_who_loses_keys_follows_them_no_longer(client: Redis, alice: Redis, change: tuple[str, ...]) -> None:
+    client.set("shared:there", "value")
+    client.delete("shared:missing")
+    send(client, "ACL", "SETUSER", "alice", "~shared:*")
+    for name in ("hook", "misses"):
+        assert send(alice, "RG.PYEXECUTE", FOLLOWING[name].format("shared:")) == "OK"
+    assert client.get("shared:there") == "FAKE"
+    send(client, "ACL", *change)
+    assert client.get("shared:there") == "value"
+    assert client.get("shared:missing") is None
+
+
+def test_who_loses_keys_hears_of_their_events_no_longer(client: Redis, alice: Redis) -> None:
+    send(client, "ACL", "SETUSER", "alice", "~shared:*", "+rpush")
+    code = "GB().foreach(lambda r: execute('RPUSH', 'alice:told', r['key'])).register('shared:*', eventTypes=['set'])"
+    assert send(alice, "RG.PYEXECUTE", code) == "OK"
+    client.delete("alice:told")
+    client.set("shared:1", "x")
+    wait_until(lambda: client.lrange("alice:told", 0, -1) == ["shared:1"])
+    send(client, "ACL", "SETUSER", "alice", "resetkeys", "~alice:*")
+    client.set("shared:2", "x")
+    send(client, "ACL", "SETUSER", "alice", "~shared:*")
+    client.set("shared:3", "x")
+    wait_until(lambda: client.lrange("alice:told", 0, -1) == ["shared:1", "shared:3"])
 
 
 def test_a_function_writes_where_its_caller_may_write(client: Redis, asker: Redis) -> None:

@@ -21,9 +21,19 @@ def test_a_session_is_listed_with_its_registrations(client: Redis) -> None:
     assert fields(registration)["id"] == id
     assert fields(registration)["reader"] == "CommandReader"
     assert "dumped" in [fields(session)["ID"] for session in send(client, "RG.PYDUMPSESSIONS")]
-    assert send(client, "RG.PYDUMPSESSIONS", "TS") == []
     with pytest.raises(ResponseError, match="Unknown option"):
         send(client, "RG.PYDUMPSESSIONS", "WHAT")
+
+
+def test_a_session_that_is_replaced_is_dead_while_its_execution_runs(client: Redis) -> None:
+    code = "async def f(_):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()\n" + echo("outlived")
+    id = send(client, "RG.PYEXECUTE", "import asyncio\n" + code, "ID", "outlived", "UNBLOCKING")
+    assert send(client, "RG.PYDUMPSESSIONS", "DEAD") == []
+    send(client, "RG.PYEXECUTE", echo("outlived"), "ID", "outlived", "UPGRADE")
+    (session,) = map(fields, send(client, "RG.PYDUMPSESSIONS", "TS"))
+    assert (session["ID"], session["dead"]) == ("outlived", "true")
+    send(client, "RG.ABORTEXECUTION", id)
+    assert send(client, "RG.PYDUMPSESSIONS", "DEAD") == []
 
 
 def test_the_memory_of_the_worker_is_told_and_that_nothing_is_required(client: Redis) -> None:
@@ -65,6 +75,6 @@ GB('CommandReader').map(constant).register(trigger='profiled', mode='async_local
     "DUMPPLUGINS", "PYEXPORTREQ", "PYIMPORTREQ", "PYFREEINTERPRETER", "NETWORKTEST", "HELLO", "CLUSTERSET",
     "PYEXECUTEREMOTE",
 ])  # fmt: skip
-def test_commands_of_redisgears_inside_are_unknown(client: Redis, command: str) -> None:
-    with pytest.raises(ResponseError, match="unknown command"):
+def test_commands_of_redisgears_inside_are_refused(client: Redis, command: str) -> None:
+    with pytest.raises(ResponseError, match=f"RG.{command} is refused: "):
         send(client, f"RG.{command}", "x")

@@ -9,7 +9,7 @@ import pytest
 from redis import Redis, ResponseError
 from redis.exceptions import TryAgainError
 
-from tests.compat.scripts import echo, registered_ids, send
+from tests.compat.scripts import echo, registered_ids, registrations, send
 from tests.nodes import wait_until
 from tests.workers import kill_worker
 
@@ -44,19 +44,41 @@ def test_the_script_itself_runs_once(shards: list[Redis], cluster_client: Any) -
     assert cluster_client.get("script-runs") == "1"
 
 
-def test_onregistered_runs_on_every_shard(shards: list[Redis]) -> None:
+def test_a_run_inside_a_function_finds_the_variables_of_each_shard(shards: list[Redis]) -> None:
     code = """
-import threading
-def begin():
-    global lock
-    lock = threading.Lock()
-def f(r):
-    with lock:
-        return 'locked'
-GB('CommandReader').map(f).register(trigger='begun', onRegistered=begin)
+n = 0
+def count(r):
+    global n
+    n += 1
+    return n
+async def f(r):
+    return (await GB('ShardsIDReader').map(count).run())[0]
+GB('CommandReader').map(f).register(trigger='count-all', mode='async_local')
+GB('CommandReader').map(lambda r: n).register(trigger='counted', mode='async_local')
 """
-    register(shards[0], code, "begun")
-    assert triggered(shards, "begun") == ["locked"] * 3
+    register(shards[0], code, "counted")
+    assert [send(shard, "RG.TRIGGER", "count-all") for shard in shards] == [[str([n] * 3)] for n in "123"]
+    assert triggered(shards, "counted") == ["3"] * 3
+
+
+def test_threads_that_onregistered_began_reach_tensors_of_their_shard(shards: list[Redis]) -> None:
+    code = """
+import queue, redisAI, threading
+def begin():
+    global asked, told
+    asked, told = queue.Queue(), queue.Queue()
+    threading.Thread(target=serve, daemon=True).start()
+def serve():
+    while True:
+        told.put(redisAI.tensorToFlatList(redisAI.getTensorFromKey(asked.get())))
+def f(r):
+    redisAI.setTensorInKey('threads:{' + hashtag() + '}', redisAI.createTensorFromValues('INT8', [1], [7]))
+    asked.put('threads:{' + hashtag() + '}')
+    return told.get(timeout=9)
+GB('CommandReader').map(f).register(trigger='threads', onRegistered=begin)
+"""
+    register(shards[0], code, "threads")
+    assert send(shards[0], "RG.TRIGGER", "threads") == ["[7]"] * 3
 
 
 def test_a_registration_with_steps_across_shards_runs_on_all(shards: list[Redis], cluster_client: Any) -> None:
@@ -66,8 +88,31 @@ GB('CommandReader').flatmap(lambda r: r[1:]).repartition(lambda key: key).foreac
 """
     register(shards[0], code, "write-all")
     keys = [f"write-all:{n}" for n in range(20)]
-    assert send(shards[1], "RG.TRIGGER", "write-all", *keys) == ["20"]
+    assert send(shards[1], "RG.TRIGGER", "write-all", *keys) == ["60"]
     assert [cluster_client.get(key) for key in keys] == ["written"] * 20
+
+
+@pytest.mark.parametrize(("mode", "count"), [("async", "3"), ("async_local", "1"), ("sync", "1")])
+def test_a_trigger_runs_on_every_shard_unless_its_mode_is_local(shards: list[Redis], mode: str, count: str) -> None:
+    register(shards[0], f"GB('CommandReader').count().register(trigger='reach', mode={mode!r})", "reach", "UPGRADE")
+    assert triggered(shards, "reach") == [count] * 3
+
+
+def test_onregistered_runs_on_every_shard_for_what_its_functions_keep_there(shards: list[Redis]) -> None:
+    code = """
+import threading
+def begin():
+    global lock, n
+    lock, n = threading.Lock(), 0
+def f(r):
+    global n
+    with lock:
+        n += 1
+        return n
+GB('CommandReader').map(f).register(trigger='parts', onRegistered=begin)
+"""
+    register(shards[0], code, "parts")
+    assert [send(shard, "RG.TRIGGER", "parts") for shard in shards] == [[number] * 3 for number in "123"]
 
 
 def test_unregister_ends_it_everywhere(shards: list[Redis]) -> None:
@@ -109,7 +154,7 @@ def test_a_shard_that_refuses_leaves_the_old_version_everywhere(shards: list[Red
 def begin():
     if execute('CLUSTER', 'MYID') != {send(shards[0], "CLUSTER", "MYID")!r}:
         raise ValueError('not on this shard')
-GB('CommandReader').map(lambda r: 'new').register(trigger='spread-old', onRegistered=begin)
+GB('CommandReader').map(lambda r: 'new').register(trigger='spread-old', onRegistered=begin, mode='async_local')
 """
     with pytest.raises(ResponseError, match=r"nothing was registered.*not on this shard"):
         register(shards[0], code, "spread-old", "UPGRADE")
@@ -137,13 +182,25 @@ def test_a_trigger_that_another_shard_has_is_refused(shards: list[Redis]) -> Non
 def test_functions_and_variables_survive_a_new_worker(shards: list[Redis]) -> None:
     code = "import random\nx = random.random()\nGB('CommandReader').map(lambda r: x).register(trigger='kept-x')"
     register(shards[0], code, "kept-x")
-    before = triggered(shards, "kept-x")
-    assert len(set(before)) == 1
+    before = send(shards[0], "RG.TRIGGER", "kept-x")
+    assert before == [before[0]] * 3
     for shard in shards:
         kill_worker(shard)
     for shard in shards:
         wait_until(partial(answers, shard, "kept-x"), "the worker is back")
-    assert triggered(shards, "kept-x") == before
+    assert send(shards[0], "RG.TRIGGER", "kept-x") == before
+
+
+def test_registering_and_unregistering_wait_for_workers_that_are_being_restarted(shards: list[Redis]) -> None:
+    killed = kill_worker(shards[1])
+    register(shards[0], echo("spread-wait"), "spread-wait")
+    assert triggered(shards, "spread-wait") == ["yes"] * 3
+    (id,) = [entry["id"] for entry in registrations(shards[0]) if "spread-wait" in entry["PD"]]
+    for shard in shards[1:]:
+        kill_worker(shard, {killed})
+    wait_until(lambda: shards[2].info("shardqa")["shardqa_worker_state"] != "ready", "its end is seen")
+    assert send(shards[2], "RG.UNREGISTER", id) == "OK"
+    assert not any(id in registered_ids(shard) for shard in shards)
 
 
 def answers(shard: Redis, trigger: str) -> bool:

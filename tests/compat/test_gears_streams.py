@@ -51,6 +51,15 @@ def test_streams_of_one_prefix_that_were_there_before_are_read_apart(client: Red
     wait_until(lambda: client.mget("seen-many:s-many:0", "seen-many:s-many:1") == ["2", "2"], "both are read")
 
 
+def test_streams_of_a_prefix_with_signs_of_a_pattern_are_read_from_their_start(client: Redis) -> None:
+    add(client, "s-odd[1]:a", range(2))
+    add(client, "s-odd1:a", range(2))
+    register(client, "s-odd[1]", ".foreach(lambda r: execute('INCR', 'seen-odd:' + r['key']))")
+    add(client, "s-odd[1]:a", range(1))
+    wait_until(lambda: client.get("seen-odd:s-odd[1]:a") == "3", "all are read")
+    assert client.xlen("s-odd1:a") == 2
+
+
 def test_a_stream_that_is_not_trimmed_keeps_its_messages_and_is_read_from_its_start_when_made_anew(
     client: Redis,
 ) -> None:

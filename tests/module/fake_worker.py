@@ -1,6 +1,6 @@
 """A worker for tests of the module: speaks the frames, and misbehaves when it is told to.
 
-Started by the module as `PYTHON -I -m shardqa.module.worker` through a wrapper script; its arguments are ignored. Every
+Started by the module as `PYTHON -I -m shardqa.worker` through a wrapper script; its arguments are ignored. Every
 `RG.TRIGGER <verb> …` is an order (methods `do_*`). It has its own small reading of the protocol on purpose: it must not
 share mistakes with the real worker.
 """
@@ -173,6 +173,9 @@ class FakeWorker:
         if evil and session == b"evil-raise":
             self.page.show(0, b"")
             self.send(REPLY, id, b"-ERR ValueError: no\r\n")
+        elif evil and session == b"evil-slow":
+            self.page.show(0, b"")
+            self.send(REPLY, id, b"-TIMEOUT the function was stopped: it ran too long, or its client left\r\n")
         elif id:
             self.send(REPLY, id, b"+OK\r\n")
 
@@ -450,8 +453,8 @@ class FakeWorker:
         self.send(UNREGISTER, 0, pack([name]))
         self.send(REPLY, id, b"+OK\r\n")
 
-    def do_watch(self, id: int, prefix: bytes) -> None:
-        self.send(WATCH, 0, pack([prefix]))
+    def do_watch(self, id: int, prefix: bytes, *session: bytes) -> None:
+        self.send(WATCH, 0, pack([prefix, *session]))
         self.send(REPLY, id, b"+OK\r\n")
 
     def do_misses(self, id: int, mode: bytes = b"") -> None:

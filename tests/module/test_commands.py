@@ -27,8 +27,8 @@ TABLE = """
 2 writes s AI.SCRIPTDEL s
 -5 stores s,k,t,o AI.SCRIPTEXECUTE s f INPUTS 1 t ARGS 1 a KEYS 1 k OUTPUTS 1 o
 -3 stores s,t,u,o AI.SCRIPTRUN s f INPUTS t $ u OUTPUTS o
--2 stores a,z,{r},m AI.DAGEXECUTE LOAD 1 a PERSIST 1 z ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
--2 reads {r},m AI.DAGEXECUTE_RO ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
+-1 stores a,z,{r},m AI.DAGEXECUTE LOAD 1 a PERSIST 1 z ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
+-1 reads {r},m AI.DAGEXECUTE_RO ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
 -2 stores z AI.DAGRUN PERSIST 1 z |> AI.TENSORSET z FLOAT 1
 -2 reads a AI.DAGRUN_RO LOAD 1 a |> AI.TENSORGET a
 -2 reads m AI.INFO m
@@ -56,9 +56,20 @@ TABLE = """
 1 reads - RG.INFOCLUSTER
 1 reads - RG.REFRESHCLUSTER
 -4 neither - RG._PEER x y z
+1 reads - AI.HELP
+1 reads - RG.HELP
+-1 reads - RG.DUMPPLUGINS
+-1 reads - RG.PYEXPORTREQ
+-1 reads - RG.PYIMPORTREQ
+-1 reads - RG.PYFREEINTERPRETER
+-1 reads - RG.HELLO
+-1 reads - RG.NETWORKTEST
+-1 reads - RG.CLUSTERSET
+-1 reads - RG.PYEXECUTEREMOTE
 2 writes - RG._REGISTER x
 2 writes - RG._UNREGISTER x
 2 reads k shardqa.get k
+2 reads - shardqa.info shardqa
 -2 writes k,l shardqa.hook MSET k 1 l 2
 -2 reads k shardqa.hookread HGET k f
 """
@@ -147,6 +158,19 @@ def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if abs(command.arity) > 1])
 def test_too_few_arguments_are_an_error(shared: Pair, name: str) -> None:
     assert f"wrong number of arguments for '{name}' command" in shared[0].error(name).lower()
+
+
+@pytest.mark.parametrize("family", ["ai", "rg"])
+def test_help_lists_each_command_of_its_family(shared: Pair, family: str) -> None:
+    head, *lines = shared[0].client().execute_command(f"{family}.help")
+    assert b"COMMAND DOCS" in head
+    names = {name for name in COMMANDS if name.startswith(f"{family}.") and not name.startswith(f"{family}._")}
+    assert {name.decode().lower() for name in lines[::2]} == names
+    assert all(text.startswith(b"    ") and text.endswith(b".") for text in lines[1::2])
+
+
+def test_ai_config_tells_its_subcommands(shared: Pair) -> None:
+    assert b"MODEL_CHUNK_SIZE <bytes>" in shared[0].client().execute_command("AI.CONFIG HELP")
 
 
 def test_info_shows_link_counters_content_latency_and_worker(shared: Pair) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 from .servers import Make, Server, free_port, in_sync, until  # noqa: TID251 (this package is tests/module)
 
@@ -176,6 +177,30 @@ def test_events_caused_by_a_call_come_before_its_reply(server: Server) -> None:
     assert [e[1] for e in events(server)] == ["hset", "del"]
 
 
+def test_a_session_hears_nothing_of_what_it_writes_quietly_and_others_do(server: Server) -> None:
+    server.register("s", ["s-1", "KeysReader", "doc:*", "", [], [], []])
+    server.register("t", ["t-1", "KeysReader", "doc:*", "", [], [], []])
+    server.order("watch", "doc:", "s")
+    server.call(["HSET", "doc:1", "a", "b"], ["DEL", "doc:1"], context="qs")
+    server.call(["HSET", "doc:2", "a", "b"], context="ss")
+    heard = [["t-1", "hset", "doc:1"], ["s-1", "del", "doc:1"], ["t-1", "del", "doc:1"]]
+    heard += [["s-1", "hset", "doc:2"], ["t-1", "hset", "doc:2"], ["watch", "del", "doc:1"], ["watch", "hset", "doc:2"]]
+    assert sorted(e[:3] for e in events(server)) == sorted(heard)
+
+
+def test_what_a_nested_function_writes_starts_readers_of_streams_alone(server: Server) -> None:
+    server.register("s", ["s-1", "KeysReader", "doc:*", "", [], [], []])
+    server.register("t", ["t-1", "StreamReader", "doc:*", "", [], [], []])
+    server.order("watch", "doc:")
+    server.call(["HSET", "doc:1", "a", "b"], context="ns")
+    server.call(["DEL", "doc:1"], context="ss")
+    server.call(["SET", "doc:2", "a", "PX", "1"], context="ns")
+    time.sleep(0.01)
+    server.call(["GET", "doc:2"], context="ns")
+    heard = [[e[1] for e in events(server) if e[0] == who] for who in ("s-1", "t-1", "watch")]
+    assert heard == [["del", "expired"], *[["hset", "del", "set", "expire", "expired"]] * 2]
+
+
 def test_the_internal_commands_are_closed_to_scripts_of_clients(shared: Pair) -> None:
     assert "internal" in shared[0].error("EVAL", "return redis.call('RG._UNREGISTER', 'x')", "0")
 
@@ -196,10 +221,6 @@ def test_other_commands_travel_with_the_user_who_sent_them(shared: Pair) -> None
     client = shared[0].client()
     assert client.execute_command("RG.DUMPREGISTRATIONS") == [b"default", b"RG.DUMPREGISTRATIONS"]
     assert client.execute_command("RG.TRIGGERONKEY", "echo", "k", "v") == [b"k", b"v"]
-
-
-def test_an_unknown_trigger_is_an_error(shared: Pair) -> None:
-    assert "is not registered" in shared[0].error("RG.TRIGGER", "nobody")
 
 
 def test_in_a_cluster_a_call_for_a_slot_of_another_shard_says_try_again(make: Make) -> None:

@@ -34,6 +34,18 @@ def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Ser
     assert shared[1].seen("HELLO")[0][4] == "replica"
 
 
+def test_the_worker_gets_arguments_and_variables_of_any_length_whole(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readable, models, name = "/" + "r" * 4000, tmp_path / ("m" * 200), "N" * 300
+    models.mkdir()
+    monkeypatch.setenv(name, "value")
+    server = make(arguments=f"READABLE {readable} MODELS {models} ENVIRONMENT {name}")
+    variables = Path(f"/proc/{server.worker_pid()}/environ").read_text().split("\0")
+    assert f"SHARDQA_READABLE={readable}:{models}" in variables
+    assert f"{name}=value" in variables
+
+
 @pytest.mark.parametrize("verb", ["die", "garbage", "giant", "cut", "close", "killed"])
 def test_a_worker_that_breaks_is_replaced_and_its_clients_are_told_at_once(server: Server, verb: str) -> None:
     pid = server.worker_pid()
@@ -125,7 +137,6 @@ def test_without_a_python_the_module_stores_tensors_and_says_what_is_missing(mak
         "THREADS 0",
         "PYEXECUTE maybe",
         "TIMEOUT",
-        "SPEED 11",
         "TF",
         "MaxExecutions 0",
         "MODEL_EXECUTION_TIMEOUT 999",
@@ -151,6 +162,17 @@ def test_requests_wait_for_a_worker_that_is_still_starting(make: Make) -> None:
     server.kill_worker()
     until(lambda: server.info()["worker_state"] == "ready")
     assert server.order("echo", "x") == [b"x"]
+
+
+def test_a_request_to_gears_waits_for_the_next_worker_and_fails_where_none_can_be_started(server: Server) -> None:
+    server.kill_worker()
+    until(lambda: server.info()["worker_state"] != "ready")
+    assert server.order("echo", "x") == [b"x"]
+    (server.folder / "python").unlink()
+    server.kill_worker()
+    until(lambda: server.info()["worker_state"] == "down")
+    assert server.error("RG.TRIGGER", "echo", "x").startswith("TRYAGAIN")
+    assert server.info()["queue_bytes"] == 0
 
 
 def test_past_maxpending_a_request_is_refused_at_once(make: Make) -> None:

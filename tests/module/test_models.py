@@ -50,12 +50,6 @@ def test_a_stored_model_comes_back_whole(shared: Pair) -> None:
     assert client.execute_command("AI.MODELGET", "m", "BLOB") == b"by\0tes"
 
 
-def test_a_file_may_come_in_parts(shared: Pair) -> None:
-    words = ["AI.MODELSTORE", "parts", "onnx", "cpu:0", "BLOB", "one ", "two ", "three"]
-    assert shared[0].client().execute_command(*words) == b"OK"
-    assert shared[0].client().execute_command("AI.MODELGET", "parts", "BLOB") == b"one two three"
-
-
 def test_the_worker_gets_the_file_and_its_settings(shared: Pair) -> None:
     store(shared[0], "seen", b"a file", "TAG", "v7", "BATCHSIZE", 4)
     load = next(f for f in shared[0].seen("MODELLOAD") if f[9] == "seen")
@@ -295,6 +289,17 @@ def test_modelset_stores_as_modelstore_does(shared: Pair) -> None:
     load = next(f for f in shared[0].seen("MODELLOAD") if f[9] == "tf")
     assert [load[10][4:], load[11][4:]] == ["\1\0\0\0a\1\0\0\0b", "\1\0\0\0c"]
     client.delete("old", "tf")
+
+
+def test_modelset_takes_back_the_names_that_modelget_told(shared: Pair) -> None:
+    """RedisAI's client for Java sends them for every backend."""
+    client = shared[0].client()
+    assert (
+        client.execute_command("AI.MODELSET", "old", "ONNX", "CPU", "INPUTS", "a", "OUTPUTS", "b", "BLOB", "x") == b"OK"
+    )
+    load = next(f for f in reversed(shared[0].seen("MODELLOAD")) if f[9] == "old")
+    assert load[10] == load[11] == "\0\0\0\0"  # none
+    client.delete("old")
 
 
 def test_a_run_that_times_out_is_an_error_in_the_statistics(server: Server) -> None:

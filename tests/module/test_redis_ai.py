@@ -69,6 +69,14 @@ def test_redis_gears_load_arguments_are_taken(make: Make) -> None:
         assert f"module argument {name} has no effect here" in server.log
 
 
+def test_an_unknown_argument_is_kept_for_functions_and_its_value_is_not_logged(make: Make) -> None:
+    server = make(arguments="MySQLPassword s3cret SPEED 11")
+    (hello,) = server.seen("HELLO")
+    assert hello[-4:] == ["MySQLPassword", "s3cret", "SPEED", "11"]
+    assert "module argument MySQLPassword is none of shardqa's" in server.log
+    assert "s3cret" not in server.log
+
+
 def test_the_module_is_shardqa_unless_an_argument_names_it(make: Make) -> None:
     assert [m[b"name"] for m in make().client().module_list()] == [b"shardqa"]
 
@@ -91,6 +99,9 @@ def test_as_ai_it_shows_redis_ais_sections_in_its_order_before_its_own(tmp_path:
             assert float(fields[f"ai_{name}_used_cpu_sys"]) >= 0
             assert float(fields[f"ai_{name}_used_cpu_user"]) >= 0
         assert float(fields["ai_queue_CPU_bthread_n1_used_cpu_total"]) > 0
+        own = client.execute_command("INFO", "shardqa")
+        assert "# shardqa_link\r\nshardqa_worker_state:" in own
+        assert not any(line.startswith(("ai_", "# ai_")) for line in own.split("\r\n"))
     finally:
         server.stop()
 

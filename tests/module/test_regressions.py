@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -164,36 +165,35 @@ def test_c6_commands_that_could_end_the_server_are_refused_to_functions(shared: 
     assert shared[0].call(words).startswith(b"-ERR")
 
 
-@pytest.mark.parametrize("kind", ["tensor", "model"])
-def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> None:
+@pytest.fixture(params=["tensor", "model"])
+def dump(shared: Pair, request: pytest.FixtureRequest) -> Iterator[bytes]:
+    """A value's dump, on a server that looks at no checksum meanwhile."""
     client = shared[0].client()
     client.execute_command("AI.TENSORSET", "tensor", "FLOAT", "2", "VALUES", "1", "2")
     client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "TAG", "v1", "BLOB", "the bytes of a model")
-    dump = client.dump(kind)
     client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
+    yield bytes(client.dump(request.param))
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
+
+
+def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, dump: bytes) -> None:
+    client = shared[0].client()
     client.delete("copy")
     body, footer = dump[:-10], dump[-10:-8] + 8 * b"\xff"  # a checksum that can't pass for the end of a value
     for size in range(len(body) - 2):  # the last two would be read from the footer, which stands behind
         assert shared[0].error("RESTORE", "copy", "0", body[:size] + footer) == "ERR Bad data format"
     client.restore("copy", 0, dump, replace=True)
-    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
     assert client.dump("copy") == dump
 
 
-@pytest.mark.parametrize("kind", ["tensor", "model"])
-def test_c10_no_changed_byte_of_a_dump_crashes_the_server(shared: Pair, kind: str) -> None:
+def test_c10_no_changed_byte_of_a_dump_crashes_the_server(shared: Pair, dump: bytes) -> None:
     client = shared[0].client()
-    client.execute_command("AI.TENSORSET", "tensor", "FLOAT", "2", "VALUES", "1", "2")
-    client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "TAG", "v1", "BLOB", "the bytes of a model")
-    dump = client.dump(kind)
-    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
     pipe = client.pipeline(transaction=False)
     for at in range(10, len(dump) - 10):  # behind the type's own id
         for value in (0, 1, 0x40, 0x80, 0x81, 0xC3, 0xFF):
             pipe.restore("copy", 0, dump[:at] + bytes([value]) + dump[at + 1 :], replace=True)
             pipe.execute_command("AI.TENSORGET", "copy", "META")
     pipe.execute(raise_on_error=False)
-    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
     assert client.ping()
 
 

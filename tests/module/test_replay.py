@@ -83,6 +83,15 @@ def test_a_session_whose_script_fails_says_why_and_can_be_removed(server: Server
     assert server.client().get("evil-raise:1") is None
 
 
+def test_a_session_that_ran_out_of_time_is_run_again_later(server: Server) -> None:
+    register(server, "evil-slow")
+    server.restart()
+    assert "TIMEOUT" in server.error("GET", "evil-slow:1")
+    (server.folder / "tame").touch()
+    until(lambda: server.info()["sessions_inactive"] == 0)
+    assert server.client().get("evil-slow:1") == b"value of evil-slow:1"
+
+
 def test_a_worker_killed_from_outside_blames_no_session(server: Server) -> None:
     register(server, "fine")
     for restarts in range(1, 5):
@@ -117,6 +126,7 @@ def test_without_a_worker_functions_are_listed_and_removed_and_all_is_flushed(ma
     else:
         (server.folder / "python").write_text("#!/bin/sh\nexit 1\n")
         server.kill_worker()
+        until(lambda: server.info()["worker_restarts"] > 0)  # the next worker was waited for, in vain
     until(lambda: server.info()["worker_state"] == how)
     entries = dumped(server)
     assert sorted(entries) == [b"fine-1", b"fine-2"]

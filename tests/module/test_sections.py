@@ -68,7 +68,7 @@ def test_a_sync_trigger_answers_a_script_and_a_transaction(make: Make) -> None:
 
 @pytest.mark.parametrize(("words", "error"), [
     (("hang",), "TIMEOUT"), (("die",), "TRYAGAIN"),
-    (("raw", "no resp"), "can't be read"), (("echo",), "can not run gears"),
+    (("raw", "no resp"), "can't be read"), (("echo",), "can not run a non-sync execution"),
 ])  # fmt: skip
 def test_what_comes_in_place_of_an_answer(server: Server, words: tuple[str, ...], error: str) -> None:
     sync(server, "hang", "die", "raw")

@@ -64,6 +64,20 @@ def test_strings_come_back(shared: Pair, strings: list[str]) -> None:
 EDGES = [2**29 + 1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64]
 
 
-@pytest.mark.parametrize("shape", [*([n] for n in EDGES), [2**31, 2], [2, 2**31], [2**16, 2**16], [1, 2**33, 0]])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *([n] for n in EDGES),
+        [2**31, 2],
+        [2, 2**31],
+        [2**16, 2**16],
+        [1, 2**33, 0],
+        [2**32, 2**32],
+        [6 * 10**8],
+        [1] * 33,
+        [0],
+        [2, 0],
+    ],
+)
 def test_shapes_past_the_bound_are_refused_whatever_their_product_wraps_to(shared: Pair, shape: list[int]) -> None:
     assert shared[0].error("AI.TENSORSET", "t", "INT8", *map(str, shape)).startswith("ERR invalid or negative value")

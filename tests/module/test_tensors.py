@@ -89,13 +89,6 @@ def test_numbers_that_are_no_numbers_come_back(shared: Pair) -> None:
     assert three[1] == b"nan"
 
 
-@pytest.mark.parametrize(
-    "shape", [["4294967296", "4294967296"], ["9223372036854775807", "2"], ["600000000"], ["1"] * 33, ["0"], ["2", "0"]]
-)
-def test_sizes_past_the_bound_are_refused_without_allocating(shared: Pair, shape: list[str]) -> None:
-    assert shared[0].error("AI.TENSORSET", "t", "FLOAT", *shape).startswith("ERR invalid or negative value")
-
-
 def test_a_key_of_another_type_is_left_alone(shared: Pair) -> None:
     run(shared, "SET", "s", "x")
     assert shared[0].error("AI.TENSORSET", "s", "FLOAT", "1").startswith("WRONGTYPE")

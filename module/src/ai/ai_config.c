@@ -12,8 +12,11 @@
 
 /* The package whose presence READY told of. */
 static const char *package_of(const RedisString *backend) {
-    static const char *const packages[][2] = {
-        {"ONNX", "onnxruntime="}, {"TORCH", "torch="}, {"TFLITE", "ai-edge-litert="}, {"TF", "tensorflow="}, {"OPENVINO", "openvino="}};
+    static const char *const packages[][2] = {{"ONNX", "onnxruntime="},
+                                              {"TORCH", "torch="},
+                                              {"TFLITE", "ai-edge-litert="},
+                                              {"TF", "tensorflow="},
+                                              {"OPENVINO", "openvino="}};
     for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
         if (text_is(backend, packages[i][0])) return packages[i][1];
     return NULL;
@@ -33,7 +36,8 @@ static bool has_package(const char *package) {
 static bool file_exists(const RedisString *path) {
     char whole[4096];
     const char *text = redis.StringPtrLen(path, NULL), *folder = shardqa.arguments.backends_path;
-    int length = text[0] == '/' || folder == NULL ? snprintf(whole, sizeof whole, "%s", text) : snprintf(whole, sizeof whole, "%s/%s", folder, text);
+    int length = text[0] == '/' || folder == NULL ? snprintf(whole, sizeof whole, "%s", text)
+                                                  : snprintf(whole, sizeof whole, "%s/%s", folder, text);
     return length < (int)sizeof whole && access(whole, R_OK) == 0;
 }
 
@@ -58,9 +62,30 @@ static int get(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithNull(ctx);
 }
 
-/* AI.CONFIG GET name | LOADBACKEND backend path | BACKENDSPATH path | MODEL_CHUNK_SIZE bytes */
+/* In the form of Redis' own CONFIG HELP. */
+static int help(RedisCtx *ctx) {
+    static const char *const lines[] = {"AI.CONFIG <subcommand> [<arg> ...]. Subcommands are:",
+                                        "GET BACKENDSPATH|MODEL_CHUNK_SIZE",
+                                        "    Return a setting.",
+                                        "BACKENDSPATH <path>",
+                                        "    Set the folder that LOADBACKEND looks in.",
+                                        "MODEL_CHUNK_SIZE <bytes>",
+                                        "    Set the size of the parts that AI.MODELGET returns.",
+                                        "LOADBACKEND <backend> <path>",
+                                        "    Check that a backend's package and this path are there.",
+                                        "HELP",
+                                        "    Print this help."};
+    long count = sizeof lines / sizeof *lines;
+    redis.ReplyWithArray(ctx, count);
+    for (long i = 0; i < count; i++) redis.ReplyWithSimpleString(ctx, lines[i]);
+    return REDIS_OK;
+}
+
+/* AI.CONFIG GET name | LOADBACKEND backend path | BACKENDSPATH path | MODEL_CHUNK_SIZE bytes |
+ * HELP */
 int ai_config(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
+    if (text_is(argv[1], "HELP") && argc == 2) return help(ctx);
     if (text_is(argv[1], "GET")) return get(ctx, argv, argc);
     if (text_is(argv[1], "LOADBACKEND")) return load_backend(ctx, argv, argc);
     if (text_is(argv[1], "BACKENDSPATH")) {
@@ -68,7 +93,8 @@ int ai_config(RedisCtx *ctx, RedisString **argv, int argc) {
         argument_set("BACKENDSPATH", argv[2]);
     } else if (text_is(argv[1], "MODEL_CHUNK_SIZE")) {
         if (argc < 3) return redis.ReplyWithError(ctx, "ERR MODEL_CHUNK_SIZE: missing chunk size");
-        if (argument_set("MODEL_CHUNK_SIZE", argv[2])) return redis.ReplyWithError(ctx, "ERR MODEL_CHUNK_SIZE: invalid chunk size");
+        if (argument_set("MODEL_CHUNK_SIZE", argv[2]))
+            return redis.ReplyWithError(ctx, "ERR MODEL_CHUNK_SIZE: invalid chunk size");
     } else {
         return redis.ReplyWithError(ctx, "ERR unsupported subcommand");
     }

@@ -15,9 +15,13 @@
 
 #define COMPATIBLE "1.2.7" /* RedisAI's version whose commands these are */
 
-static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
+static void number(RedisInfoCtx *ctx, const char *name, long long value) {
+    redis.InfoAddFieldLongLong(ctx, name, value);
+}
 
-static void text(RedisInfoCtx *ctx, const char *name, const char *value) { redis.InfoAddFieldCString(ctx, name, value); }
+static void text(RedisInfoCtx *ctx, const char *name, const char *value) {
+    redis.InfoAddFieldCString(ctx, name, value);
+}
 
 /* Whether something is or was loaded with it; what is stored while the worker starts is loaded
  * later. */
@@ -51,7 +55,8 @@ static long long resident_bytes(pid_t pid) {
 /* Packages of the worker that models were loaded with, and what these take. */
 static void backends_section(RedisInfoCtx *ctx) {
     long long onnx = 0;
-    for (struct model *m = ai.models; m; m = m->next) onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
+    for (struct model *m = ai.models; m; m = m->next)
+        onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
     redis.InfoAddSection(ctx, "backends_info");
     version(ctx, "TensorFlow_version", "TF", "tensorflow=");
     version(ctx, "TensorFlowLite_version", "TFLITE", "ai-edge-litert=");
@@ -90,7 +95,8 @@ static void cpu_section(RedisInfoCtx *ctx) {
     used(ctx, "children", RUSAGE_CHILDREN);
     used(ctx, "main_thread", RUSAGE_THREAD);
     if (shardqa.link.pid > 0 && clock_getcpuclockid(shardqa.link.pid, &clock) == 0) clock_gettime(clock, &time);
-    seconds(ctx, "queue_CPU_bthread_n1_used_cpu_total", (double)time.tv_sec + (double)time.tv_nsec / 1e9); /* the worker's */
+    /* the worker's */
+    seconds(ctx, "queue_CPU_bthread_n1_used_cpu_total", (double)time.tv_sec + (double)time.tv_nsec / 1e9);
 }
 
 /* All sections, in RedisAI's order. */

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "core/latency.h"
 #include "core/redis_api.h"
 
 struct model;
@@ -19,6 +20,8 @@ struct ai_state {
     RedisType *tensor_type; /* of AI_TENSOR; the next two of AI__MODEL and AI_SCRIPT */
     RedisType *model_type;
     RedisType *script_type;
+    long long executes; /* AI.MODELEXECUTE, SCRIPTEXECUTE and DAGEXECUTE sent to the worker */
+    struct latency execute_latency; /* from a client's command to its reply */
 };
 
 extern struct ai_state ai;

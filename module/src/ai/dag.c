@@ -69,12 +69,16 @@ static bool ends_operation(const RedisString *word) { return text_is(word, "|>")
 /* `n name …` behind LOAD or PERSIST. NULL, or the error. */
 static const char *read_span(RedisString **argv, int argc, int *at, bool persist, struct span *span) {
     long long n;
-    if (*at + 1 >= argc) return persist ? "ERR missing arguments after PERSIST keyword in DAG command" : "ERR missing arguments after LOAD keyword in DAG command";
+    if (*at + 1 >= argc)
+        return persist ? "ERR missing arguments after PERSIST keyword in DAG command"
+                       : "ERR missing arguments after LOAD keyword in DAG command";
     if (redis.StringToLongLong(argv[*at], &n) != REDIS_OK || n < 1)
-        return persist ? "ERR invalid or negative value found in number of keys to PERSIST" : "ERR invalid or negative value found in number of keys to LOAD";
+        return persist ? "ERR invalid or negative value found in number of keys to PERSIST"
+                       : "ERR invalid or negative value found in number of keys to LOAD";
     if (n > argc - *at - 1)
-        return persist ? "ERR number of keys to PERSIST after DAG execution does not match the number of given arguments"
-                       : "ERR number of keys to LOAD into DAG does not match the number of given arguments";
+        return persist
+                   ? "ERR number of keys to PERSIST after DAG execution does not match the number of given arguments"
+                   : "ERR number of keys to LOAD into DAG does not match the number of given arguments";
     *span = (struct span){.first = *at + 1, .count = (int)n};
     *at += 1 + (int)n;
     return NULL;
@@ -87,7 +91,8 @@ static bool read_option(RedisString **argv, int argc, int *at, struct header *h,
     if (text_is(word, "LOAD") && h->load.count == 0) {
         wrong = read_span(argv, argc, at, false, &h->load);
     } else if (text_is(word, "PERSIST") && h->persist.count == 0) {
-        wrong = h->read_only ? "ERR PERSIST cannot be specified in a read-only DAG" : read_span(argv, argc, at, true, &h->persist);
+        wrong = h->read_only ? "ERR PERSIST cannot be specified in a read-only DAG"
+                             : read_span(argv, argc, at, true, &h->persist);
     } else if (text_is(word, "ROUTING") && h->routing == 0) {
         if (*at >= argc) wrong = "ERR Missing ROUTING value";
         h->routing = (*at)++;
@@ -99,7 +104,8 @@ static bool read_option(RedisString **argv, int argc, int *at, struct header *h,
     } else {
         size_t length;
         const char *text = redis.StringPtrLen(word, &length);
-        snprintf(error, RUN_ERROR, "ERR Invalid DAG command. Unexpected argument:  %.*s", (int)(length < 128 ? length : 128), text);
+        snprintf(error, RUN_ERROR, "ERR Invalid DAG command. Unexpected argument:  %.*s",
+                 (int)(length < 128 ? length : 128), text);
         return false;
     }
     if (wrong) snprintf(error, RUN_ERROR, "%s", wrong);
@@ -116,7 +122,10 @@ static bool read_header(RedisString **argv, int argc, struct header *h, char *er
     h->first = at;
     bool placed = h->load.count > 0 || h->persist.count > 0 || h->routing > 0;
     if (placed || h->deprecated) return true;
-    snprintf(error, RUN_ERROR, "ERR AI.DAGEXECUTE and AI.DAGEXECUTE_RO commands must contain at least one out of ROUTING, LOAD, PERSIST keywords");
+    snprintf(
+        error, RUN_ERROR,
+        "ERR AI.DAGEXECUTE and AI.DAGEXECUTE_RO commands must contain at least one out of ROUTING, LOAD, PERSIST "
+        "keywords");
     return false;
 }
 
@@ -157,7 +166,8 @@ static bool add_set(struct builder *b, int start, int end) {
     if (end - start < 4) return fail(b, "ERR wrong number of arguments for 'AI.TENSORSET' command");
     struct tensor *tensor = tensor_read(b->argv + start, end - start, &error);
     if (tensor == NULL) {
-        snprintf(b->error, sizeof b->error, "%s%s", strncmp(error, "ERR ", 4) && strncmp(error, "OOM ", 4) ? "ERR " : "", error);
+        snprintf(b->error, sizeof b->error, "%s%s",
+                 strncmp(error, "ERR ", 4) && strncmp(error, "OOM ", 4) ? "ERR " : "", error);
         return false;
     }
     frame_text(&b->w, "set");
@@ -197,10 +207,13 @@ static void keep_model(struct dag *dag, struct model *model) {
 /* Which commands each of the four forms of a DAG takes. */
 static const char *kind_refusal(const struct builder *b, const struct run_plan *plan) {
     if (!plan->counted && !b->header.deprecated)
-        return plan->script ? "ERR Deprecated AI.SCRIPTRUN cannot be used in AI.DAGEXECUTE command" : "ERR Deprecated AI.MODELRUN cannot be used in AI.DAGEXECUTE command";
+        return plan->script ? "ERR Deprecated AI.SCRIPTRUN cannot be used in AI.DAGEXECUTE command"
+                            : "ERR Deprecated AI.MODELRUN cannot be used in AI.DAGEXECUTE command";
     if (plan->counted && b->header.deprecated)
-        return plan->script ? "ERR AI.SCRIPTEXECUTE cannot be used in a deprecated AI.DAGRUN command" : "ERR AI.MODELEXECUTE cannot be used in a deprecated AI.DAGRUN command";
-    return plan->script && b->header.read_only ? "ERR AI.SCRIPTEXECUTE command cannot be specified in a read-only DAG" : NULL;
+        return plan->script ? "ERR AI.SCRIPTEXECUTE cannot be used in a deprecated AI.DAGRUN command"
+                            : "ERR AI.MODELEXECUTE cannot be used in a deprecated AI.DAGRUN command";
+    return plan->script && b->header.read_only ? "ERR AI.SCRIPTEXECUTE command cannot be specified in a read-only DAG"
+                                               : NULL;
 }
 
 /* A model or a script. Its inputs must be in scope by now; its outputs are afterwards. */
@@ -246,7 +259,6 @@ static int operation_end(RedisString **argv, int argc, int at) {
     return at;
 }
 
-/* All operations, behind their number. */
 static bool add_operations(struct builder *b) {
     int count = 0;
     for (int i = b->header.first; i < b->argc; i++) count += ends_operation(b->argv[i]);
@@ -269,7 +281,8 @@ static bool add_loads(struct builder *b) {
     for (int i = 0; i < load->count; i++) {
         const char *error;
         RedisString *name = b->argv[load->first + i];
-        struct tensor *tensor = value_find(b->ctx, name, ai.tensor_type, "ERR tensor key is empty or in a different shard", &error);
+        struct tensor *tensor = value_find(b->ctx, name, ai.tensor_type,
+                                           "ERR tensor key is empty or in a different shard", &error);
         if (tensor == NULL) return fail(b, error);
         if (!add_tensor(b, name, tensor)) return false;
     }
@@ -316,9 +329,12 @@ static void report_operation_keys(RedisCtx *ctx, RedisString **argv, int argc, i
         struct run_plan plan;
         char error[RUN_ERROR];
         int end = operation_end(argv, argc, at + 1);
-        if (at + 1 >= end || !run_plan_begin(argv[at + 1], &plan) || !run_plan_read(argv, at + 1, end, true, &plan, error)) continue;
+        if (at + 1 >= end || !run_plan_begin(argv[at + 1], &plan) ||
+            !run_plan_read(argv, at + 1, end, true, &plan, error))
+            continue;
         redis.KeyAtPosWithFlags(ctx, plan.key, KEY_RO | KEY_ACCESS);
-        for (int i = 0; i < plan.keys.count; i++) redis.KeyAtPosWithFlags(ctx, plan.keys.first + i, KEY_RW | KEY_ACCESS | KEY_UPDATE);
+        for (int i = 0; i < plan.keys.count; i++)
+            redis.KeyAtPosWithFlags(ctx, plan.keys.first + i, KEY_RW | KEY_ACCESS | KEY_UPDATE);
     }
 }
 
@@ -335,7 +351,8 @@ static int report_keys(RedisCtx *ctx, RedisString **argv, int argc) {
 }
 
 static bool build(struct builder *b) {
-    return add_loads(b) && add_operations(b) && add_persists(b) && (b->w.buffer.length <= FRAME_MAX_PAYLOAD || fail(b, TOO_LARGE));
+    return add_loads(b) && add_operations(b) && add_persists(b) &&
+           (b->w.buffer.length <= FRAME_MAX_PAYLOAD || fail(b, TOO_LARGE));
 }
 
 /* Blocks the client and hands the frame over. */
@@ -344,7 +361,7 @@ static void send(struct builder *b, struct pending *pending) {
     if (shardqa.link.started && ai.models_unsent > 0) models_send(); /* stored in this very tick */
     pending_block(b->ctx, pending, h->timeout_ms ? h->timeout_ms : shardqa.arguments.timeout_ms, h->timeout_ms > 0);
     link_request(&b->w);
-    shardqa.counters.executes++;
+    ai.executes++;
 }
 
 /* AI.DAGEXECUTE <LOAD count key ... | PERSIST count key ... | ROUTING key> ... [TIMEOUT ms] |>
@@ -353,7 +370,8 @@ static void send(struct builder *b, struct pending *pending) {
 int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);
-    if (argc < 2) return redis.WrongArity(ctx);
+    if (argc < 2)
+        return reply_error(ctx, "ERR missing arguments for '%s' command", redis.StringPtrLen(argv[0], NULL));
     if (!pending_may_block(ctx, AI_REFUSAL)) return REDIS_OK;
     if (!read_header(argv, argc, &b.header, b.error)) return redis.ReplyWithError(ctx, b.error);
     if (!pending_has_room(ctx)) return REDIS_OK;
@@ -387,8 +405,8 @@ bool dag_frame_done(const struct frame *frame) {
     char error[512];
     struct pending *pending = pending_find(frame->id);
     if (!frame_list_open(frame->payload, frame->length, &outputs.data) || !frame_list_next(&outputs.data, &resp) ||
-        !frame_list_number(&outputs.data, &persisted) || !frame_list_next(&outputs.data, &outputs.layout) || persisted < 0 ||
-        persisted > outputs.data.left)
+        !frame_list_number(&outputs.data, &persisted) || !frame_list_next(&outputs.data, &outputs.layout) ||
+        persisted < 0 || persisted > outputs.data.left)
         return false;
     /* behind the tensors: what AI.INFO counts, also for clients that left */
     struct frame_list rest = outputs.data;
@@ -408,7 +426,7 @@ bool dag_frame_done(const struct frame *frame) {
         pending_fail(pending, "ERR the worker's answer to the DAG can't be read");
         return true;
     }
-    latency_add(&shardqa.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
+    latency_add(&ai.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
     if (outputs_write(&outputs, dag->persist, (size_t)persisted, error, sizeof error))
         pending_finish(pending, resp.data, resp.length);
     else

@@ -1,11 +1,12 @@
 /* AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE and SCRIPTRUN: inputs go to the worker, outputs come
- *     back in a TENSORS frame and are written by AI.TENSORSET, which is also
- * what replicas and the AOF receive: they need no model to stay right. */
+ * back in a TENSORS frame and are written by AI.TENSORSET, which is also what replicas and the
+ * AOF receive: they need no model to stay right. */
 #include "ai/execute.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/model.h"
 #include "ai/outputs.h"
 #include "ai/run_plan.h"
@@ -32,7 +33,8 @@ static int report_keys(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc > 1) redis.KeyAtPosWithFlags(ctx, 1, KEY_RO | KEY_ACCESS);
     if (!run_plan_read(argv, 0, argc, false, &plan, error)) return REDIS_OK;
     report_span(ctx, &plan.keys, KEY_RW | KEY_ACCESS | KEY_UPDATE); /* a script may do anything with them */
-    for (int i = 0; i < run_plan_inputs(&plan); i++) redis.KeyAtPosWithFlags(ctx, run_plan_input(&plan, i), KEY_RO | KEY_ACCESS);
+    for (int i = 0; i < run_plan_inputs(&plan); i++)
+        redis.KeyAtPosWithFlags(ctx, run_plan_input(&plan, i), KEY_RO | KEY_ACCESS);
     report_span(ctx, &plan.outputs, KEY_OW | KEY_UPDATE);
     return REDIS_OK;
 }
@@ -73,10 +75,12 @@ static void add_layout(struct buffer *to, struct tensor **tensors, int count) {
 
 /* The first item: everything but data, in one, so that the worker looks it up whole
  * (docs/frames.md). */
-static void add_head(struct frame_writer *w, const struct model *model, const struct run_plan *plan, struct tensor **tensors) {
+static void add_head(struct frame_writer *w, const struct model *model, const struct run_plan *plan,
+                     struct tensor **tensors) {
     struct buffer head = {0};
     char text[64];
-    int length = snprintf(text, sizeof text, "%llu %lld %d ", (unsigned long long)model->id, plan->timeout_ms, plan->outputs.count);
+    int length = snprintf(text, sizeof text, "%llu %lld %d ", (unsigned long long)model->id, plan->timeout_ms,
+                          plan->outputs.count);
     buffer_add(&head, text, (size_t)length);
     add_layout(&head, tensors, run_plan_inputs(plan));
     frame_item(w, head.data, head.length);
@@ -91,7 +95,8 @@ static bool open_inputs(RedisCtx *ctx, RedisString **argv, const struct run_plan
         if (tensors[i] == NULL) return false;
         total += tensors[i]->bytes + 1024;
     }
-    total += text_items_size(argv + plan->keys.first, plan->keys.count) + text_items_size(argv + plan->args.first, plan->args.count);
+    total += text_items_size(argv + plan->keys.first, plan->keys.count) +
+             text_items_size(argv + plan->args.first, plan->args.count);
     if (total <= FRAME_MAX_PAYLOAD) return true;
     redis.ReplyWithError(ctx, "ERR the input tensors have more than 1 GiB together; split the batch");
     return false;
@@ -122,12 +127,14 @@ static void fail_execution(struct pending *pending, const char *resp, size_t len
 }
 
 /* The pending request, with all that is needed when the outputs come. */
-static struct pending *new_execution(RedisString **argv, const struct run_plan *plan, struct model *model, struct tensor **tensors) {
+static struct pending *new_execution(RedisString **argv, const struct run_plan *plan, struct model *model,
+                                     struct tensor **tensors) {
     struct execution *e = redis.Alloc(sizeof *e);
     *e = (struct execution){.model = model_retain(model), .n_outputs = (size_t)plan->outputs.count};
     e->samples = run_plan_inputs(plan) > 0 && tensors[0]->rank > 0 ? tensors[0]->shape[0] : 1;
     e->outputs = redis.Alloc(sizeof *e->outputs * (e->n_outputs + 1));
-    for (size_t i = 0; i < e->n_outputs; i++) e->outputs[i] = redis.HoldString(NULL, argv[plan->outputs.first + (int)i]);
+    for (size_t i = 0; i < e->n_outputs; i++)
+        e->outputs[i] = redis.HoldString(NULL, argv[plan->outputs.first + (int)i]);
     struct pending *pending = pending_new();
     pending->data = e;
     pending->free_data = free_execution;
@@ -138,7 +145,8 @@ static struct pending *new_execution(RedisString **argv, const struct run_plan *
 }
 
 /* Blocks the client and hands the frame over. */
-static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan, struct model *model, struct tensor **tensors) {
+static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan, struct model *model,
+                 struct tensor **tensors) {
     struct frame_writer w;
     struct pending *pending = new_execution(argv, plan, model, tensors);
     if (model->state == MODEL_UNSENT && shardqa.link.started) models_send(); /* stored in this very tick */
@@ -149,9 +157,10 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan,
         run_plan_add_call(&w, argv, plan);
     }
     for (int i = 0; i < run_plan_inputs(plan); i++) frame_item(&w, tensors[i]->data, tensors[i]->bytes);
-    pending_block(ctx, pending, plan->timeout_ms ? plan->timeout_ms : shardqa.arguments.timeout_ms, plan->timeout_ms > 0);
+    pending_block(ctx, pending, plan->timeout_ms ? plan->timeout_ms : shardqa.arguments.timeout_ms,
+                  plan->timeout_ms > 0);
     link_request(&w);
-    shardqa.counters.executes++;
+    ai.executes++;
 }
 
 /* A wrong number of inputs is told before what is wrong behind them, as in RedisAI. */
@@ -160,7 +169,8 @@ static int refuse_plan(RedisCtx *ctx, RedisString **argv, const struct run_plan 
     const struct model *model = model_open(ctx, argv[plan->key]);
     if (model == NULL) return REDIS_OK;
     bool fit = model->inputs.count == 0 || model->inputs.count == (size_t)plan->inputs.count;
-    return redis.ReplyWithError(ctx, fit ? error : "Number of keys given as INPUTS here does not match model definition");
+    return redis.ReplyWithError(ctx,
+                                fit ? error : "Number of keys given as INPUTS here does not match model definition");
 }
 
 /* AI.MODELEXECUTE key INPUTS count key ... OUTPUTS count key ... [TIMEOUT ms]
@@ -206,8 +216,9 @@ bool execute_frame_tensors(const struct frame *frame) {
     uint64_t microseconds;
     /* a frame that breaks the form ends the worker */
     struct pending *pending = pending_find(frame->id);
-    if (!frame_list_open(frame->payload, frame->length, &outputs.data) || !frame_list_u64(&outputs.data, &microseconds) ||
-        microseconds > RUN_MAX_US || !frame_list_next(&outputs.data, &outputs.layout))
+    if (!frame_list_open(frame->payload, frame->length, &outputs.data) ||
+        !frame_list_u64(&outputs.data, &microseconds) || microseconds > RUN_MAX_US ||
+        !frame_list_next(&outputs.data, &outputs.layout))
         return false;
     /* the client has left or timed out: nothing is written */
     if (pending == NULL || pending->answer != FRAME_TENSORS) {
@@ -232,7 +243,7 @@ bool execute_frame_tensors(const struct frame *frame) {
     e->model->calls++;
     e->model->duration_us += (long long)microseconds;
     e->model->samples += e->samples;
-    latency_add(&shardqa.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
+    latency_add(&ai.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
     write_outputs(pending, outputs);
     return true;
 }

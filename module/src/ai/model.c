@@ -132,7 +132,8 @@ void model_send(struct model *model, uint64_t request) {
     frame_number(&w, model->batch_size);
     frame_number(&w, model->min_batch_size);
     frame_number(&w, model->min_batch_timeout);
-    frame_item(&w, model->key, model->key_length <= MODEL_MAX_TEXT ? model->key_length : 0); /* RENAME and COPY can make it longer */
+    /* RENAME and COPY can make it longer */
+    frame_item(&w, model->key, model->key_length <= MODEL_MAX_TEXT ? model->key_length : 0);
     add_names(&w, &model->inputs);
     add_names(&w, &model->outputs);
     add_names(&w, &model->padded);
@@ -144,7 +145,8 @@ void model_send(struct model *model, uint64_t request) {
 /* From here on the worker is never given it. */
 static void bar(struct model *model, const char *error) {
     model_set_error(model, MODEL_BARRED, error);
-    redis.Log(shardqa.ctx, "warning", "the model in key '%.*s' is in quarantine: %s", (int)(model->key_length < 256 ? model->key_length : 256), model->key, error);
+    redis.Log(shardqa.ctx, "warning", "the model in key '%.*s' is in quarantine: %s",
+              (int)(model->key_length < 256 ? model->key_length : 256), model->key, error);
 }
 
 /* The worker ended while it ran this model. Twice is enough for quarantine. */
@@ -155,9 +157,13 @@ void model_blame(uint64_t id, enum activity_end end, bool alone) {
     if (end == ENDED_BY_WORK) model->blame += alone ? 2 : 1;
     if (end == ENDED_BY_KILL && model->state == MODEL_SENT) model->load_kills++;
     if (model->blame >= BLAME_MOST)
-        bar(model, "ERR the model ended the worker twice and is in quarantine; store it again with AI.MODELSTORE, or delete it");
+        bar(model,
+            "ERR the model ended the worker twice and is in quarantine; store it again with AI.MODELSTORE, or delete "
+            "it");
     else if (model->load_kills >= LOAD_KILLS_MOST)
-        bar(model, "ERR the worker was killed whenever it loaded this model, perhaps for want of memory; store it again with AI.MODELSTORE, or delete it");
+        bar(model,
+            "ERR the worker was killed whenever it loaded this model, perhaps for want of memory; store it again with "
+            "AI.MODELSTORE, or delete it");
 }
 
 /* A new worker has no models. */
@@ -212,7 +218,8 @@ static bool read_names(const char **at, const char *end, struct words *names) {
     names->items = redis.Calloc((size_t)item.children + 1, sizeof *names->items);
     for (long long left = item.children; left > 0; left--) {
         struct resp_item name;
-        if (!resp_next(at, end, &name) || name.text == NULL || name.children > 0 || name.length > MODEL_MAX_TEXT) return false;
+        if (!resp_next(at, end, &name) || name.text == NULL || name.children > 0 || name.length > MODEL_MAX_TEXT)
+            return false;
         names->items[names->count++] = text_copy(name.text, name.length);
     }
     return true;
@@ -221,7 +228,8 @@ static bool read_names(const char **at, const char *end, struct words *names) {
 /* Fills inputs and outputs from `*2` of two arrays; false, and `error` filled, when it is
  * anything else. What load_names would refuse must be refused here: an RDB that can't be read
  * keeps Redis from starting. `keep`: only looks whether it could. */
-static bool take_names(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
+static bool take_names(struct model *model, const char *resp, size_t length, bool keep, char *error,
+                       size_t error_size) {
     const char *at = resp, *end = resp + length;
     struct resp_item item;
     struct words inputs = {0}, outputs = {0};
@@ -233,7 +241,9 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
     if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
         words_free(&inputs);
         words_free(&outputs);
-        snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MODEL_MAX_NAMES, MODEL_MAX_TEXT);
+        snprintf(error, error_size,
+                 "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each",
+                 MODEL_MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
     /* the names that were stored or replicated stay */
@@ -272,7 +282,8 @@ static void finish_reload(struct pending *pending, const char *resp, size_t leng
     struct model *model = pending->data;
     bool named = model->kind == KIND_SCRIPT || model->inputs.count > 0 || model->outputs.count > 0;
     if (!loaded(model, resp, length, named, error, sizeof error))
-        redis.Log(shardqa.ctx, "warning", "the worker refused the model in key '%.*s': %s", (int)model->key_length, model->key, error);
+        redis.Log(shardqa.ctx, "warning", "the worker refused the model in key '%.*s': %s", (int)model->key_length,
+                  model->key, error);
     pending_free(pending);
 }
 

@@ -15,7 +15,9 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 
-#define TOO_LARGE "ERR the model is larger than 1 GiB, and no file could be made for it (module argument MODELS); quantize it or split it"
+#define TOO_LARGE                                                                                                      \
+    "ERR the model is larger than 1 GiB, and no file could be made for it (module argument MODELS); quantize it or " \
+    "split it"
 #define TEXT_TOO_LONG "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones"
 
 enum { LOAD_TIMEOUT_MS = 300000 }; /* a big model may take minutes to load */
@@ -33,7 +35,6 @@ static char *plain_copy(const RedisString *string) {
     return text_copy(text, length);
 }
 
-/* Takes the word if it comes next. */
 bool arguments_next_is(struct arguments *a, const char *word) {
     if (a->at >= a->argc || !text_is(a->argv[a->at], word)) return false;
     a->at++;
@@ -65,7 +66,8 @@ static const char *read_padded(struct arguments *a, struct model *model) {
 
 /* Which requests share a run. Each of the first three needs the one before. */
 static const char *read_batching(struct arguments *a, struct model *model) {
-    if (arguments_next_is(a, "BATCHSIZE") && !read_number(a, &model->batch_size)) return "ERR Invalid argument for BATCHSIZE";
+    if (arguments_next_is(a, "BATCHSIZE") && !read_number(a, &model->batch_size))
+        return "ERR Invalid argument for BATCHSIZE";
     if (arguments_next_is(a, "MINBATCHSIZE")) {
         if (model->batch_size == 0) return "ERR MINBATCHSIZE specified without BATCHSIZE";
         if (!read_number(a, &model->min_batch_size)) return "ERR Invalid argument for MINBATCHSIZE";
@@ -102,35 +104,43 @@ static const char *read_names(struct arguments *a, const char *end, struct words
     const char *error = NULL;
     long long count;
     if (!a->counted) {
-        while (!error && a->at < a->argc && !text_is(a->argv[a->at], end)) error = model_read_name(a->argv[a->at++], names);
+        while (!error && a->at < a->argc && !text_is(a->argv[a->at], end))
+            error = model_read_name(a->argv[a->at++], names);
         return error;
     }
     bool inputs = text_is(a->argv[a->at - 1], "INPUTS");
     if (a->at >= a->argc || redis.StringToLongLong(a->argv[a->at++], &count) != REDIS_OK || count < 0)
         return inputs ? "ERR Invalid argument for input_count" : "ERR Invalid argument for output_count";
     if (count > a->argc - a->at)
-        return inputs ? "ERR number of model inputs does not match the number of given arguments" : "ERR number of model outputs does not match the number of given arguments";
+        return inputs ? "ERR number of model inputs does not match the number of given arguments"
+                      : "ERR number of model outputs does not match the number of given arguments";
     while (!error && count-- > 0) error = model_read_name(a->argv[a->at++], names);
     return error;
 }
 
 /* Clients name inputs and outputs of TF models alone; on their way to replicas and the AOF all
- * commands do. */
+ * commands do. AI.MODELSET passes over those of others: clients send back what AI.MODELGET
+ * told. */
 static const char *read_signature(struct arguments *a, struct model *model) {
     bool tf = strcmp(model->backend, "TF") == 0;
     const char *error = NULL;
     if (arguments_next_is(a, "INPUTS")) {
-        if (!tf && !a->trusted) return "ERR INPUTS argument should not be specified for this backend";
+        if (!tf && !a->trusted && a->counted) return "ERR INPUTS argument should not be specified for this backend";
         error = read_names(a, "OUTPUTS", &model->inputs);
     } else if (tf) {
-        return a->at < a->argc ? "ERR INPUTS not specified for TF" : "ERR Insufficient arguments, INPUTS and OUTPUTS not specified";
+        return a->at < a->argc ? "ERR INPUTS not specified for TF"
+                               : "ERR Insufficient arguments, INPUTS and OUTPUTS not specified";
     }
     if (error) return error;
     if (arguments_next_is(a, "OUTPUTS")) {
-        if (!tf && !a->trusted) return "ERR OUTPUTS argument should not be specified for this backend";
+        if (!tf && !a->trusted && a->counted) return "ERR OUTPUTS argument should not be specified for this backend";
         error = read_names(a, "BLOB", &model->outputs);
     } else if (tf) {
         return "ERR OUTPUTS not specified for TF";
+    }
+    if (!tf && !a->trusted) {
+        words_free(&model->inputs);
+        words_free(&model->outputs);
     }
     return error;
 }
@@ -175,7 +185,9 @@ static const char *read_model(struct arguments *a, struct model *model) {
     return error ? error : read_blob(a, model);
 }
 
-static RedisType *type_of(const struct model *model) { return model->kind == KIND_SCRIPT ? ai.script_type : ai.model_type; }
+static RedisType *type_of(const struct model *model) {
+    return model->kind == KIND_SCRIPT ? ai.script_type : ai.model_type;
+}
 
 /* Writes the key and replicates the command as it came. */
 int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model) {
@@ -187,7 +199,8 @@ int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model) {
     redis.ModuleTypeSetValue(key, type_of(model), model_retain(model));
     redis.CloseKey(key);
     models_add(model);
-    redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, model->kind == KIND_SCRIPT ? "ai.scriptstore" : "ai.modelstore", name);
+    redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, model->kind == KIND_SCRIPT ? "ai.scriptstore" : "ai.modelstore",
+                              name);
     redis.ReplicateVerbatim(ctx);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
@@ -221,7 +234,8 @@ static bool store(struct store_job *job, char *error, size_t error_size) {
     n += own = model_words(job->model, argv + n);
     memcpy(argv + n, job->parts, sizeof *argv * job->n_parts);
     ai.storing = job->model;
-    bool good = call_own(job->model->kind == KIND_SCRIPT ? "AI.SCRIPTSTORE" : "AI.MODELSTORE", argv, n + job->n_parts, "S", error, error_size);
+    bool good = call_own(job->model->kind == KIND_SCRIPT ? "AI.SCRIPTSTORE" : "AI.MODELSTORE", argv, n + job->n_parts,
+                         "S", error, error_size);
     ai.storing = NULL;
     for (size_t i = 0; i < own; i++) redis.FreeString(NULL, argv[1 + i]);
     redis.Free(argv);
@@ -242,7 +256,8 @@ static void finish_store(struct pending *pending, const char *resp, size_t lengt
 /* Blocks the client until the worker has loaded the file. */
 static void wait_for_worker(RedisCtx *ctx, const struct arguments *a, struct model *model) {
     struct store_job *job = redis.Alloc(sizeof *job);
-    *job = (struct store_job){.model = model_retain(model), .key = redis.HoldString(NULL, a->argv[1]), .n_parts = (size_t)(a->argc - a->at)};
+    *job = (struct store_job){
+        .model = model_retain(model), .key = redis.HoldString(NULL, a->argv[1]), .n_parts = (size_t)(a->argc - a->at)};
     job->parts = redis.Alloc(sizeof *job->parts * (job->n_parts + 1));
     for (size_t i = 0; i < job->n_parts; i++) job->parts[i] = redis.HoldString(NULL, a->argv[a->at + (int)i]);
     struct pending *pending = pending_new();
@@ -263,14 +278,16 @@ static bool is_immediate(RedisCtx *ctx) {
 }
 
 /* AI.MODELSTORE, MODELSET, SCRIPTSTORE and SCRIPTSET differ in `read` alone. */
-int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const char *(*read)(struct arguments *, struct model *)) {
+int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind,
+                const char *(*read)(struct arguments *, struct model *)) {
     size_t length;
     a->trusted = command_is_replayed(ctx);
     const char *key = redis.StringPtrLen(a->argv[1], &length);
     struct model *model = model_new(key, length);
     model->kind = kind;
     const char *error = read(a, model);
-    if (!error && !a->trusted && length > MODEL_MAX_TEXT) error = TEXT_TOO_LONG; /* RENAME made it so, where the key was written */
+    /* RENAME made it so, where the key was written */
+    if (!error && !a->trusted && length > MODEL_MAX_TEXT) error = TEXT_TOO_LONG;
     if (error)
         redis.ReplyWithError(ctx, error);
     else if (is_immediate(ctx))
@@ -279,7 +296,8 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
         if (link_has_room_for_model())
             wait_for_worker(ctx, a, model);
         else
-            reply_error(ctx, "BUSY %zu bytes of other models are on their way to the worker; try again later", shardqa.link.out.model_bytes);
+            reply_error(ctx, "BUSY %zu bytes of other models are on their way to the worker; try again later",
+                        shardqa.link.out.model_bytes);
     }
     model_release(model);
     return REDIS_OK;
@@ -305,25 +323,21 @@ int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc) {
 
 void reply_text(RedisCtx *ctx, const char *text) { redis.ReplyWithStringBuffer(ctx, text, strlen(text)); }
 
-/* A name and a text. */
 void reply_pair(RedisCtx *ctx, const char *name, const char *value) {
     reply_text(ctx, name);
     reply_text(ctx, value);
 }
 
-/* May hold any bytes. */
 void reply_tag(RedisCtx *ctx, const struct model *model) {
     reply_text(ctx, "tag");
     redis.ReplyWithStringBuffer(ctx, model->tag, model->tag_length);
 }
 
-/* A name and a number. */
 static void reply_number(RedisCtx *ctx, const char *name, long long value) {
     reply_text(ctx, name);
     redis.ReplyWithLongLong(ctx, value);
 }
 
-/* A name and an array. */
 void reply_names(RedisCtx *ctx, const char *name, const struct words *names) {
     reply_text(ctx, name);
     redis.ReplyWithArray(ctx, (long)names->count);
@@ -448,7 +462,8 @@ int ai_info(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2 && argc != 3) return redis.WrongArity(ctx);
     RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_LOOK);
     RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
-    struct model *model = type && (type == ai.model_type || type == ai.script_type) ? redis.ModuleTypeGetValue(key) : NULL;
+    struct model *model = type && (type == ai.model_type || type == ai.script_type) ? redis.ModuleTypeGetValue(key)
+                                                                                    : NULL;
     if (key) redis.CloseKey(key);
     if (model == NULL) return redis.ReplyWithError(ctx, "ERR cannot find run info for key");
     if (argc == 2) return reply_statistics(ctx, argv[1], model);

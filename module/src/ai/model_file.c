@@ -21,14 +21,13 @@ enum { NAME_LENGTH = 32, NAMES = 8 }; /* hex digits; files of one name whose con
 /* MODELS, or NULL. */
 static const char *folder(void) { return shardqa.arguments.models; }
 
-/* Of the last system call. */
 static void log_failure(const char *what) {
-    redis.Log(shardqa.ctx, "warning", "a model is kept in memory, since in the folder %s (MODELS) %s: %s", folder(), what, strerror(errno));
+    redis.Log(shardqa.ctx, "warning", "a model is kept in memory, since in the folder %s (MODELS) %s: %s", folder(),
+              what, strerror(errno));
 }
 
 /* ---- names ---- */
 
-/* One step of a hash. */
 static uint64_t mixed(uint64_t hash, uint64_t word, uint64_t factor) {
     hash = (hash ^ word) * factor;
     return hash ^ hash >> 29;
@@ -50,7 +49,7 @@ static void name_of(const char *data, size_t length, char name[NAME_LENGTH + 1])
     snprintf(name, NAME_LENGTH + 1, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
 }
 
-/* As settle makes them: digits, a point, a digit, the suffix. */
+/* settle makes names of digits, a point, a digit and the suffix. */
 static bool is_name(const char *name) {
     return strspn(name, "0123456789abcdef") == NAME_LENGTH && strlen(name) == NAME_LENGTH + 2 + strlen(SUFFIX) &&
            name[NAME_LENGTH] == '.' && strcmp(name + NAME_LENGTH + 2, SUFFIX) == 0;
@@ -68,7 +67,8 @@ static char *map(int fd, size_t length) {
  * locked. */
 static bool is_there(const char *path, int fd) {
     struct stat by_name, by_fd;
-    return stat(path, &by_name) == 0 && fstat(fd, &by_fd) == 0 && by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
+    return stat(path, &by_name) == 0 && fstat(fd, &by_fd) == 0 && by_name.st_ino == by_fd.st_ino &&
+           by_name.st_dev == by_fd.st_dev;
 }
 
 /* Byte by byte: a name may be another content's, or its file damaged. */
@@ -122,13 +122,11 @@ static int settle(int fd, const char *data, size_t length, char *path, size_t si
     return -1;
 }
 
-/* The last one takes it away. */
 static void let_go(int fd, const char *path) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_there(path, fd)) unlink(path);
     close(fd);
 }
 
-/* A blob's last reference is gone. */
 static void free_mapping(struct blob *blob) {
     munmap(blob->data, blob->length);
     let_go(blob->file->fd, blob->file->path);
@@ -139,13 +137,16 @@ static void free_mapping(struct blob *blob) {
 void model_files_sweep(void) {
     if (folder() == NULL) return;
     if (mkdir(folder(), 0755) != 0 && errno != EEXIST) {
-        redis.Log(shardqa.ctx, "warning", "the folder %s (MODELS) can't be made: %s; models are kept in memory", folder(), strerror(errno));
+        redis.Log(shardqa.ctx, "warning", "the folder %s (MODELS) can't be made: %s; models are kept in memory",
+                  folder(), strerror(errno));
         return;
     }
     DIR *all = opendir(folder());
     for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
         char path[PATH_MAX];
-        if (!is_name(entry->d_name) || snprintf(path, sizeof path, "%s/%s", folder(), entry->d_name) >= (int)sizeof path) continue;
+        if (!is_name(entry->d_name) ||
+            snprintf(path, sizeof path, "%s/%s", folder(), entry->d_name) >= (int)sizeof path)
+            continue;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd >= 0) let_go(fd, path);
     }
@@ -172,7 +173,8 @@ static void retreat(struct blob_writer *w, const char *why) {
     buffer_reserve(&w->heap, w->length);
     while (w->heap.length < w->length) {
         ssize_t got = pread(w->fd, w->heap.data + w->heap.length, w->length - w->heap.length, (off_t)w->heap.length);
-        if (got <= 0 && errno != EINTR) break; /* what was just written can't be read: the file is damaged and will be refused */
+        /* what was just written can't be read: the file is damaged and will be refused */
+        if (got <= 0 && errno != EINTR) break;
         if (got > 0) w->heap.length += (size_t)got;
     }
     close(w->fd);
@@ -197,7 +199,6 @@ void blob_add(struct blob_writer *w, const char *data, size_t length) {
     w->length += length;
 }
 
-/* As without a folder. */
 static struct blob *in_memory(struct blob_writer *w) {
     size_t length;
     char *data = buffer_take(&w->heap, &length);

@@ -16,7 +16,6 @@ enum {
     CHUNK = 16 << 20      /* bytes per string in the RDB: Redis allocates a buffer as large to try compression */
 };
 
-/* Count, then each name. */
 static void save_names(RedisIO *io, const struct words *names) {
     redis.SaveUnsigned(io, names->count);
     for (size_t i = 0; i < names->count; i++) redis.SaveStringBuffer(io, names->items[i], strlen(names->items[i]));
@@ -56,7 +55,6 @@ static char *load_text(RedisIO *io) {
     return load_bytes(io, &length);
 }
 
-/* As save_names wrote them. */
 static bool load_names(RedisIO *io, struct words *names) {
     uint64_t count = redis.LoadUnsigned(io);
     if (redis.IsIOError(io) || count > MODEL_MAX_NAMES) return false;
@@ -111,7 +109,8 @@ static const char *fault_of(const struct model *model) {
     if (!is_batch(model->min_batch_size)) return "its MINBATCHSIZE is above 2^30";
     if (!is_batch(model->min_batch_timeout)) return "its MINBATCHTIMEOUT is above 2^30";
     if (model->min_batch_size > 0 && model->batch_size == 0) return "it has a MINBATCHSIZE without a BATCHSIZE";
-    if (model->min_batch_timeout > 0 && model->min_batch_size == 0) return "it has a MINBATCHTIMEOUT without a MINBATCHSIZE";
+    if (model->min_batch_timeout > 0 && model->min_batch_size == 0)
+        return "it has a MINBATCHTIMEOUT without a MINBATCHSIZE";
     if (model->padded.count > 0 && model->batch_size == 0) return "it has PADDED inputs without a BATCHSIZE";
     return NULL;
 }
@@ -122,11 +121,10 @@ static bool load_number(RedisIO *io, long long *number) {
     return !redis.IsIOError(io);
 }
 
-/* In the order of rdb_save. */
 static bool load_fields(RedisIO *io, struct model *model, int encoding) {
     return (model->backend = load_text(io)) != NULL && (model->device = load_text(io)) != NULL &&
-           (model->tag = load_bytes(io, &model->tag_length)) != NULL &&
-           load_number(io, &model->batch_size) && load_number(io, &model->min_batch_size) && load_number(io, &model->min_batch_timeout) &&
+           (model->tag = load_bytes(io, &model->tag_length)) != NULL && load_number(io, &model->batch_size) &&
+           load_number(io, &model->min_batch_size) && load_number(io, &model->min_batch_timeout) &&
            load_names(io, &model->inputs) && load_names(io, &model->outputs) &&
            (encoding == ENCODING_WITHOUT_PADDED || load_names(io, &model->padded)) && load_blob(io, model);
 }
@@ -139,7 +137,8 @@ static bool accept(RedisIO *io, struct model *model) {
     const char *fault = fault_of(model);
     if (fault == NULL) return true;
     int flags = redis.GetContextFlags(shardqa.ctx);
-    redis.LogIOError(io, "warning", "the model in key '%.*s' is damaged: %s", (int)(model->key_length < 256 ? model->key_length : 256), model->key, fault);
+    redis.LogIOError(io, "warning", "the model in key '%.*s' is damaged: %s",
+                     (int)(model->key_length < 256 ? model->key_length : 256), model->key, fault);
     if (flags & CTX_MASTER && !(flags & (CTX_LOADING | CTX_ASYNC_LOADING))) return false;
     snprintf(error, sizeof error, "ERR the model is damaged: %s; store it again with AI.MODELSTORE", fault);
     model_set_error(model, MODEL_BARRED, error);
@@ -160,7 +159,8 @@ static void *load(RedisIO *io, int encoding, enum model_kind kind) {
     bool good = !theirs                ? load_fields(io, model, encoding)
                 : kind == KIND_SCRIPT ? redisai_load_script(io, encoding, model)
                                       : redisai_load_model(io, encoding, model);
-    if (!good || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
+    /* a key of any length: a file that can't be read would keep Redis from starting */
+    if (!good || !accept(io, model)) {
         model_destroy(model);
         return NULL;
     }
@@ -190,7 +190,9 @@ static size_t rewrite_names(const char *word, const struct words *names, RedisSt
     return n;
 }
 
-size_t model_most_words(const struct model *model) { return 20 + model->padded.count + model->inputs.count + model->outputs.count; }
+size_t model_most_words(const struct model *model) {
+    return 20 + model->padded.count + model->inputs.count + model->outputs.count;
+}
 
 /* What stands between the key and the source. */
 static size_t script_words(const struct model *script, RedisString **argv) {
@@ -241,12 +243,12 @@ static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
     redis.Free(argv);
 }
 
-/* MEMORY USAGE. */
 static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     const struct model *model = value;
     (void)ctx;
     (void)sample;
-    return redis.MallocSize((void *)model) + redis.MallocSize(model->blob) + (model->blob->data && !model->blob->file ? redis.MallocSize(model->blob->data) : 0);
+    return redis.MallocSize((void *)model) + redis.MallocSize(model->blob) +
+           (model->blob->data && !model->blob->file ? redis.MallocSize(model->blob->data) : 0);
 }
 
 /* DEBUG DIGEST: what clients can see, not the state of the worker. */
@@ -255,7 +257,8 @@ static void digest(RedisDigest *md, void *value) {
     redis.DigestAddStringBuffer(md, model->backend, strlen(model->backend));
     redis.DigestAddStringBuffer(md, model->device, strlen(model->device));
     redis.DigestAddStringBuffer(md, model->tag, model->tag_length);
-    for (size_t i = 0; i < model->padded.count; i++) redis.DigestAddStringBuffer(md, model->padded.items[i], strlen(model->padded.items[i]));
+    for (size_t i = 0; i < model->padded.count; i++)
+        redis.DigestAddStringBuffer(md, model->padded.items[i], strlen(model->padded.items[i]));
     for (size_t i = 0; model->kind == KIND_SCRIPT && i < model->inputs.count; i++)
         redis.DigestAddStringBuffer(md, model->inputs.items[i], strlen(model->inputs.items[i]));
     redis.DigestAddStringBuffer(md, model->blob->data ? model->blob->data : "", model->blob->length);

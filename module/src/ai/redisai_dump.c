@@ -32,8 +32,10 @@ static const struct dtype *dtype_of(uint64_t code, uint64_t bits) {
     static const struct {
         uint64_t code, bits;
         const char *name;
-    } all[] = {{DLPACK_FLOAT, 32, "FLOAT"}, {DLPACK_FLOAT, 64, "DOUBLE"}, {DLPACK_INT, 8, "INT8"},   {DLPACK_INT, 16, "INT16"},  {DLPACK_INT, 32, "INT32"},
-               {DLPACK_INT, 64, "INT64"},   {DLPACK_UINT, 8, "UINT8"},    {DLPACK_UINT, 16, "UINT16"}, {DLPACK_BOOL, 8, "BOOL"}, {REDISAI_STRINGS, 8, "STRING"}};
+    } all[] = {{DLPACK_FLOAT, 32, "FLOAT"},   {DLPACK_FLOAT, 64, "DOUBLE"}, {DLPACK_INT, 8, "INT8"},
+               {DLPACK_INT, 16, "INT16"},     {DLPACK_INT, 32, "INT32"},    {DLPACK_INT, 64, "INT64"},
+               {DLPACK_UINT, 8, "UINT8"},     {DLPACK_UINT, 16, "UINT16"},  {DLPACK_BOOL, 8, "BOOL"},
+               {REDISAI_STRINGS, 8, "STRING"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].code == code && all[i].bits == bits) return dtype_find(all[i].name, strlen(all[i].name));
     return NULL;
@@ -48,10 +50,12 @@ static bool skip_strides(RedisIO *io, uint64_t rank) {
 }
 
 /* The head of a tensor, up to its data. */
-bool redisai_load_layout(RedisIO *io, int encoding, const struct dtype **dtype, long long shape[TENSOR_MAX_RANK], int *rank) {
+bool redisai_load_layout(RedisIO *io, int encoding, const struct dtype **dtype, long long shape[TENSOR_MAX_RANK],
+                         int *rank) {
     uint64_t number, code, bits, lanes = 1, dimensions;
     bool old = encoding < 4;
-    if (old && (!load(io, &number) || !load(io, &number) || !load(io, &bits) || !load(io, &code) || !load(io, &lanes))) return false;
+    if (old && (!load(io, &number) || !load(io, &number) || !load(io, &bits) || !load(io, &code) || !load(io, &lanes)))
+        return false;
     if (!old && (!load(io, &code) || !load(io, &bits))) return false;
     *dtype = dtype_of(code, bits);
     if (*dtype == NULL || lanes != 1 || !load(io, &dimensions) || dimensions > TENSOR_MAX_RANK) return false;
@@ -117,7 +121,6 @@ static bool load_blob(RedisIO *io, int encoding, struct model *model) {
     return good && (encoding == 0 || model->blob->length == bytes);
 }
 
-/* Of rows or milliseconds. */
 static bool load_number(RedisIO *io, long long *number) {
     uint64_t value;
     if (!load(io, &value) || value > MODEL_MAX_BATCH) return false;
@@ -134,16 +137,18 @@ bool redisai_load_model(RedisIO *io, int encoding, struct model *model) {
     model->backend = text_copy(backends[backend], strlen(backends[backend]));
     bool named = backend == 0 || backend == 3; /* TF's client names them; ONNX says the same once it is loaded */
     return (model->device = load_string(io, MODEL_MAX_TEXT, &length)) != NULL &&
-           (model->tag = load_string(io, MODEL_MAX_TEXT, &model->tag_length)) != NULL && load_number(io, &model->batch_size) &&
-           load_number(io, &model->min_batch_size) && (encoding < 2 || load_number(io, &model->min_batch_timeout)) &&
-           load_names(io, &model->inputs, named) && load_names(io, &model->outputs, named) && load_blob(io, encoding, model);
+           (model->tag = load_string(io, MODEL_MAX_TEXT, &model->tag_length)) != NULL &&
+           load_number(io, &model->batch_size) && load_number(io, &model->min_batch_size) &&
+           (encoding < 2 || load_number(io, &model->min_batch_timeout)) && load_names(io, &model->inputs, named) &&
+           load_names(io, &model->outputs, named) && load_blob(io, encoding, model);
 }
 
 /* Its source lies where a model has its file. */
 bool redisai_load_script(RedisIO *io, int encoding, struct model *script) {
     size_t length;
     script->backend = text_copy("TORCH", 5);
-    if ((script->device = load_string(io, MODEL_MAX_TEXT, &length)) == NULL || (script->tag = load_string(io, MODEL_MAX_TEXT, &script->tag_length)) == NULL)
+    if ((script->device = load_string(io, MODEL_MAX_TEXT, &length)) == NULL ||
+        (script->tag = load_string(io, MODEL_MAX_TEXT, &script->tag_length)) == NULL)
         return false;
     char *source = load_string(io, MODEL_IN_MEMORY, &length);
     if (source == NULL) return false;

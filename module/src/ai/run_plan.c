@@ -43,18 +43,30 @@ struct words_of {
     const char *name; /* before their number */
     const char *bad_count, *not_positive, *too_few[2];
 };
-#define TOO_FEW(what, command) "ERR number of " what " keys to " command " command does not match the number of given arguments"
-static const struct words_of INPUTS = {"INPUTS", "ERR Invalid argument for input_count", "ERR Input count must be a positive integer",
+#define TOO_FEW(what, command)                                                                                         \
+    "ERR number of " what " keys to " command " command does not match the number of given arguments"
+static const struct words_of INPUTS = {"INPUTS",
+                                       "ERR Invalid argument for input_count",
+                                       "ERR Input count must be a positive integer",
                                        {TOO_FEW("input", "AI.MODELEXECUTE"), TOO_FEW("input", "AI.SCRIPTEXECUTE")}};
-static const struct words_of OUTPUTS = {"OUTPUTS", "ERR Invalid argument for output_count", "ERR Output count must be a positive integer",
+static const struct words_of OUTPUTS = {"OUTPUTS",
+                                        "ERR Invalid argument for output_count",
+                                        "ERR Output count must be a positive integer",
                                         {TOO_FEW("output", "AI.MODELEXECUTE"), TOO_FEW("output", "AI.SCRIPTEXECUTE")}};
-static const struct words_of KEYS = {"KEYS", "ERR Invalid argument for KEYS count", "ERR KEYS count must be a positive integer",
-                                     {NULL, "ERR number of KEYS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
-static const struct words_of ARGS = {"ARGS", "ERR Invalid argument for ARGS count", "ERR ARGS count must be a positive integer",
-                                     {NULL, "ERR number of ARGS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
+static const struct words_of KEYS = {
+    "KEYS",
+    "ERR Invalid or negative value found in number of KEYS",
+    "ERR Invalid or negative value found in number of KEYS",
+    {NULL, "ERR Number of pre declared KEYS to be used in the command does not match the number of given arguments"}};
+static const struct words_of ARGS = {
+    "ARGS",
+    "ERR Invalid argument for ARGS count",
+    "ERR ARGS count must be a positive integer",
+    {NULL, "ERR number of ARGS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
 
 /* `n word…` from argv[*at]. */
-static bool read_counted(RedisString **argv, int *at, int end, const struct words_of *of, bool script, struct span *span, char *error) {
+static bool read_counted(RedisString **argv, int *at, int end, const struct words_of *of, bool script,
+                         struct span *span, char *error) {
     long long n;
     if (*at >= end || redis.StringToLongLong(argv[*at], &n) != REDIS_OK) return fail(error, of->bad_count);
     if (n < (script ? 0 : 1)) return fail(error, of->not_positive);
@@ -99,6 +111,8 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
         if (kind < 4 && !seen[kind]) {
             at++;
             seen[kind] = true;
+            if (kind == 0 && at + 1 == end && !text_is(argv[at], "0"))
+                return fail(error, "ERR Missing arguments after KEYS keyword");
             if (!read_counted(argv, &at, end, kinds[kind], true, spans[kind], error)) return false;
         } else if (text_is(argv[at], "TIMEOUT") && !timeout) {
             at++;
@@ -108,7 +122,8 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
             return fail_at(error, argv[at]);
         }
     }
-    return seen[0] || seen[1] || fail(error, "ERR KEYS or INPUTS must be specified");
+    return seen[0] || seen[1] ||
+           fail(error, "ERR KEYS or INPUTS scope must be provided first for AI.SCRIPTEXECUTE command");
 }
 
 /* ---- without counts: names go on until the next keyword ---- */
@@ -129,7 +144,8 @@ static bool read_deprecated(RedisString **argv, int at, int end, bool in_dag, st
             plan->dollar = at;
         }
     }
-    if (at >= end || !text_is(argv[at], "OUTPUTS")) return plan->script && at >= end ? true : fail(error, "ERR OUTPUTS not specified");
+    if (at >= end || !text_is(argv[at], "OUTPUTS"))
+        return plan->script && at >= end ? true : fail(error, "ERR OUTPUTS not specified");
     plan->outputs = (struct span){.first = at + 1, .count = end - at - 1};
     return true;
 }
@@ -141,11 +157,13 @@ bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct r
     plan->key = start + 1;
     plan->function = start + 2;
     if (at > end) {
-        snprintf(error, RUN_ERROR, "ERR wrong number of arguments for '%s' command", redis.StringPtrLen(argv[start], NULL));
+        snprintf(error, RUN_ERROR, "ERR wrong number of arguments for '%s' command",
+                 redis.StringPtrLen(argv[start], NULL));
         return false;
     }
     if (!plan->counted) return read_deprecated(argv, at, end, in_dag, plan, error);
-    return plan->script ? read_script(argv, at, end, in_dag, plan, error) : read_model(argv, at, end, in_dag, plan, error);
+    return plan->script ? read_script(argv, at, end, in_dag, plan, error)
+                        : read_model(argv, at, end, in_dag, plan, error);
 }
 
 /* ---- on the way to the worker ---- */

@@ -38,7 +38,8 @@ struct frame_writer;
 /* A script's function, index of the first input of its list (-1: none), keys and arguments, as
  * items. */
 void run_plan_add_call(struct frame_writer *writer, RedisString **argv, const struct run_plan *plan);
-void run_plan_add_words(struct frame_writer *writer, RedisString **argv, const struct span *span); /* their number first */
+/* their number first */
+void run_plan_add_words(struct frame_writer *writer, RedisString **argv, const struct span *span);
 int run_plan_input(const struct run_plan *plan, int index); /* where in argv */
 
 #endif

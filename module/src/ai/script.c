@@ -17,15 +17,17 @@ struct model *script_open(RedisCtx *ctx, RedisString *name) {
 
 /* ---- AI.SCRIPTSTORE, SCRIPTSET ---- */
 
+#define MISSING_POINTS "ERR Insufficient arguments, missing script entry points"
+
 /* Functions that AI.SCRIPTEXECUTE may name. */
 static const char *read_entry_points(struct arguments *a, struct model *script) {
     long long count;
-    if (a->at >= a->argc) return "ERR Insufficient arguments, missing script entry points";
-    if (!arguments_next_is(a, "ENTRY_POINTS")) return "ERR Invalid argument, expected ENTRY_POINTS";
+    if (a->at >= a->argc) return MISSING_POINTS;
+    if (!arguments_next_is(a, "ENTRY_POINTS")) return MISSING_POINTS;
     if (a->at >= a->argc || redis.StringToLongLong(a->argv[a->at++], &count) != REDIS_OK)
         return "ERR Non numeric entry points number provided to AI.SCRIPTSTORE command";
     if (count < (a->trusted ? 0 : 1)) return "ERR Entry point count must be a positive integer";
-    if (count > a->argc - a->at) return "ERR number of entry points does not match the number of given arguments";
+    if (count > a->argc - a->at) return MISSING_POINTS;
     const char *error = NULL;
     while (!error && count-- > 0) error = model_read_name(a->argv[a->at++], &script->inputs);
     return error;
@@ -38,8 +40,8 @@ static const char *read_source(struct arguments *a, struct model *script) {
     if (!arguments_next_is(a, "SOURCE")) return "ERR Invalid argument, expected SOURCE";
     if (a->at + 1 != a->argc) return "ERR Insufficient arguments, missing script SOURCE";
     const char *source = redis.StringPtrLen(a->argv[a->at], &length);
-    if (length == 0) return "ERR the script SOURCE is empty";
-    if (length > MODEL_MAX_BYTES || memchr(source, '\0', length)) return "ERR a script has at most 1 GiB and no zero byte";
+    if (length > MODEL_MAX_BYTES || memchr(source, '\0', length))
+        return "ERR a script has at most 1 GiB and no zero byte";
     script->blob = blob_new(text_copy(source, length), length);
     return NULL;
 }
@@ -57,7 +59,8 @@ static const char *read_script(struct arguments *a, struct model *script) {
 static bool may_store(RedisCtx *ctx, const char *command) {
     int flags = redis.GetContextFlags(ctx);
     if (command_is_replayed(ctx)) return true;
-    if (!(flags & CTX_LUA) && (!(flags & CTX_DENY_BLOCKING) || flags & CTX_MULTI)) return rights_may_run_code(ctx, command);
+    if (!(flags & CTX_LUA) && (!(flags & CTX_DENY_BLOCKING) || flags & CTX_MULTI))
+        return rights_may_run_code(ctx, command);
     redis.ReplyWithError(ctx, AI_REFUSAL);
     return false;
 }
@@ -66,7 +69,8 @@ static bool may_store(RedisCtx *ctx, const char *command) {
 int ai_scriptstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
     if (ai.storing) return model_set_key(ctx, argv[1], ai.storing);
-    if (argc < (command_is_replayed(ctx) ? 7 : 8)) return redis.WrongArity(ctx); /* AI.SCRIPTSET replicates as one without entry points */
+    /* AI.SCRIPTSET replicates as one without entry points */
+    if (argc < (command_is_replayed(ctx) ? 7 : 8)) return redis.WrongArity(ctx);
     return may_store(ctx, "AI.SCRIPTSTORE") ? model_store(ctx, &a, KIND_SCRIPT, read_script) : REDIS_OK;
 }
 

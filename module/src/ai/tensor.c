@@ -14,7 +14,8 @@
 enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4: redisai_dump.c */
 
 /* Takes `data` over, and copies the shape. */
-static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data, size_t bytes) {
+static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data,
+                                 size_t bytes) {
     struct tensor *tensor = redis.Alloc(sizeof *tensor);
     *tensor = (struct tensor){.dtype = dtype, .rank = rank, .bytes = bytes, .data = data};
     tensor->shape = redis.Alloc(sizeof *shape * (size_t)(rank + 1));
@@ -56,7 +57,8 @@ struct setting {
 /* Up to BLOB, VALUES or the end. */
 static const char *read_shape(RedisString **argv, int argc, int *at, struct setting *s) {
     for (; *at < argc && !text_is(argv[*at], "BLOB") && !text_is(argv[*at], "VALUES"); (*at)++) {
-        if (s->rank == TENSOR_MAX_RANK || redis.StringToLongLong(argv[*at], &s->shape[s->rank]) != REDIS_OK || s->shape[s->rank] < 1)
+        if (s->rank == TENSOR_MAX_RANK || redis.StringToLongLong(argv[*at], &s->shape[s->rank]) != REDIS_OK ||
+            s->shape[s->rank] < 1)
             return "ERR invalid or negative value found in tensor shape";
         s->rank++;
     }
@@ -65,10 +67,10 @@ static const char *read_shape(RedisString **argv, int argc, int *at, struct sett
     return NULL;
 }
 
-/* The one string behind BLOB. */
 static const char *read_blob(RedisString **argv, int argc, int at, struct setting *s) {
     size_t length;
-    if (argc - at != 1) return "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command";
+    if (argc - at != 1)
+        return "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command";
     const char *blob = redis.StringPtrLen(argv[at], &length);
     if (length > TENSOR_MAX_BYTES) return "ERR data length does not match tensor shape and type";
     const char *error = tensor_data_error(s->dtype, s->elements, blob, length);
@@ -77,7 +79,20 @@ static const char *read_blob(RedisString **argv, int argc, int at, struct settin
     return NULL;
 }
 
-/* One word behind VALUES. */
+/* The value met, and what its type takes; overwritten by the next. */
+static const char *invalid_value(const struct dtype *dtype, const char *text, size_t length) {
+    static char error[256];
+    char range[64] = "";
+    unsigned long long least = element_largest(dtype, true);
+    if (!dtype_is_real(dtype))
+        snprintf(range, sizeof range, " without fraction, %s%llu to %llu", least ? "-" : "", least,
+                 element_largest(dtype, false));
+    int width = length > 64 ? 64 : (int)length;
+    snprintf(error, sizeof error, "ERR invalid value '%.*s%s': %s takes numbers%s", width, text,
+             length > 64 ? "..." : "", dtype->name, range);
+    return error;
+}
+
 static const char *add_value(const RedisString *string, struct setting *s) {
     char element[8];
     double number;
@@ -91,10 +106,10 @@ static const char *add_value(const RedisString *string, struct setting *s) {
         return NULL;
     }
     if (dtype_is_real(s->dtype)) {
-        if (redis.StringToDouble(string, &number) != REDIS_OK) return "ERR invalid value";
+        if (redis.StringToDouble(string, &number) != REDIS_OK) return invalid_value(s->dtype, text, length);
         element_from_double(s->dtype, number, element);
     } else if (!element_from_text(s->dtype, text, length, element)) {
-        return "ERR invalid value";
+        return invalid_value(s->dtype, text, length);
     }
     buffer_add(&s->data, element, s->dtype->size);
     return NULL;
@@ -177,15 +192,17 @@ int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
 /* ---- AI.TENSORGET ---- */
 
 static void reply_string_values(RedisCtx *ctx, const struct tensor *t) {
-    for (const char *at = t->data; at < t->data + t->bytes; at += strlen(at) + 1) redis.ReplyWithStringBuffer(ctx, at, strlen(at));
+    for (const char *at = t->data; at < t->data + t->bytes; at += strlen(at) + 1)
+        redis.ReplyWithStringBuffer(ctx, at, strlen(at));
 }
 
-/* An integer, or a double. */
 static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *from) {
     if (!dtype_is_real(dtype)) {
         char digits[24];
         if (element_is_large(dtype, from))
-            redis.ReplyWithStringBuffer(ctx, digits, (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)element_integer(dtype, from)));
+            redis.ReplyWithStringBuffer(
+                ctx, digits,
+                (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)element_integer(dtype, from)));
         else
             redis.ReplyWithLongLong(ctx, element_integer(dtype, from));
         return;
@@ -197,7 +214,6 @@ static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *
         redis.ReplyWithDouble(ctx, value);
 }
 
-/* All elements in one array. */
 static void reply_values(RedisCtx *ctx, const struct tensor *t) {
     size_t elements = 0;
     tensor_elements(t->dtype, t->shape, t->rank, &elements);
@@ -209,7 +225,6 @@ static void reply_values(RedisCtx *ctx, const struct tensor *t) {
     for (size_t i = 0; i < elements; i++) reply_element(ctx, t->dtype, t->data + i * t->dtype->size);
 }
 
-/* As VALUES or as BLOB. */
 static void reply_data(RedisCtx *ctx, const struct tensor *t, bool values) {
     if (values)
         reply_values(ctx, t);
@@ -265,7 +280,6 @@ int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the type ---- */
 
-/* Type, shape, data. */
 static void rdb_save(RedisIO *io, void *value) {
     const struct tensor *t = value;
     redis.SaveStringBuffer(io, t->dtype->name, strlen(t->dtype->name));
@@ -304,12 +318,15 @@ static void *rdb_load(RedisIO *io, int encoding) {
     size_t elements, bytes;
     const struct dtype *dtype;
     bool theirs = encoding <= REDISAI_ENCODING_MOST;
-    if (!theirs && encoding != TENSOR_ENCODING) return refuse_version(io, "tensor", encoding, TENSOR_ENCODING, "AI.TENSORSET");
-    if (!(theirs ? redisai_load_layout(io, encoding, &dtype, shape, &rank) : load_layout(io, &dtype, shape, &rank))) return NULL;
+    if (!theirs && encoding != TENSOR_ENCODING)
+        return refuse_version(io, "tensor", encoding, TENSOR_ENCODING, "AI.TENSORSET");
+    if (!(theirs ? redisai_load_layout(io, encoding, &dtype, shape, &rank) : load_layout(io, &dtype, shape, &rank)))
+        return NULL;
     if (!tensor_elements(dtype, shape, rank, &elements)) return NULL;
     char *data = redis.LoadStringBuffer(io, &bytes);
     if (redis.IsIOError(io) || data == NULL) return NULL;
-    if (tensor_data_error(dtype, elements, data, bytes) != NULL || (theirs && !redisai_skip_offsets(io, dtype, elements))) {
+    if (tensor_data_error(dtype, elements, data, bytes) != NULL ||
+        (theirs && !redisai_skip_offsets(io, dtype, elements))) {
         redis.Free(data);
         return NULL;
     }
@@ -329,7 +346,6 @@ static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
     for (int i = 0; i < t->rank; i++) redis.FreeString(NULL, shape[i]);
 }
 
-/* MEMORY USAGE. */
 static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     const struct tensor *t = value;
     (void)ctx;
@@ -344,7 +360,6 @@ static size_t free_effort(RedisKeyOptCtx *ctx, const void *value) {
     return 1 + (t->bytes >> 20); /* one allocation; past 64 MB its unmapping is worth a thread */
 }
 
-/* COPY. */
 static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     const struct tensor *t = value;
     (void)ctx;
@@ -367,7 +382,6 @@ static int defrag(RedisDefragCtx *ctx, RedisString *key, void **value) {
     return 0;
 }
 
-/* DEBUG DIGEST. */
 static void digest(RedisDigest *md, void *value) {
     const struct tensor *t = value;
     redis.DigestAddStringBuffer(md, t->dtype->name, strlen(t->dtype->name));
@@ -376,7 +390,6 @@ static void digest(RedisDigest *md, void *value) {
     redis.DigestEndSequence(md);
 }
 
-/* At load. */
 int tensor_type_create(RedisCtx *ctx) {
     RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
                                 .rdb_load = rdb_load,

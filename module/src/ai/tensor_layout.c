@@ -6,11 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct dtype DTYPES[] = {{"FLOAT", DTYPE_FLOAT, 4},     {"DOUBLE", DTYPE_FLOAT, 8},    {"INT8", DTYPE_SIGNED, 1},
-                                      {"INT16", DTYPE_SIGNED, 2},    {"INT32", DTYPE_SIGNED, 4},    {"INT64", DTYPE_SIGNED, 8},
-                                      {"UINT8", DTYPE_UNSIGNED, 1},  {"UINT16", DTYPE_UNSIGNED, 2}, {"BOOL", DTYPE_BOOL, 1},
-                                      {"STRING", DTYPE_STRING, 0},   {"FLOAT16", DTYPE_FLOAT, 2},   {"BFLOAT16", DTYPE_BFLOAT, 2},
-                                      {"UINT32", DTYPE_UNSIGNED, 4}, {"UINT64", DTYPE_UNSIGNED, 8}};
+static const struct dtype DTYPES[] = {
+    {"FLOAT", DTYPE_FLOAT, 4},     {"DOUBLE", DTYPE_FLOAT, 8},    {"INT8", DTYPE_SIGNED, 1},
+    {"INT16", DTYPE_SIGNED, 2},    {"INT32", DTYPE_SIGNED, 4},    {"INT64", DTYPE_SIGNED, 8},
+    {"UINT8", DTYPE_UNSIGNED, 1},  {"UINT16", DTYPE_UNSIGNED, 2}, {"BOOL", DTYPE_BOOL, 1},
+    {"STRING", DTYPE_STRING, 0},   {"FLOAT16", DTYPE_FLOAT, 2},   {"BFLOAT16", DTYPE_BFLOAT, 2},
+    {"UINT32", DTYPE_UNSIGNED, 4}, {"UINT64", DTYPE_UNSIGNED, 8}};
 
 /* In any case. NULL where there is none. */
 const struct dtype *dtype_find(const char *name, size_t length) {
@@ -25,7 +26,8 @@ bool tensor_elements(const struct dtype *dtype, const long long *shape, int rank
     size_t size = dtype->size ? dtype->size : 1;
     if (rank < 0 || rank > TENSOR_MAX_RANK) return false;
     for (int i = 0; i < rank; i++)
-        if (shape[i] < 1 || __builtin_mul_overflow(total, (size_t)shape[i], &total) || total > TENSOR_MAX_BYTES / size) return false;
+        if (shape[i] < 1 || __builtin_mul_overflow(total, (size_t)shape[i], &total) || total > TENSOR_MAX_BYTES / size)
+            return false;
     *elements = total;
     return true;
 }
@@ -58,7 +60,8 @@ int shape_parse(const char *text, size_t length, long long shape[TENSOR_MAX_RANK
     while (true) {
         size_t start = i;
         long long value = 0;
-        for (; i < length && text[i] >= '0' && text[i] <= '9' && i - start < 18; i++) value = value * 10 + (text[i] - '0');
+        for (; i < length && text[i] >= '0' && text[i] <= '9' && i - start < 18; i++)
+            value = value * 10 + (text[i] - '0');
         if (i == start || rank == TENSOR_MAX_RANK) return -1;
         shape[rank++] = value;
         if (i == length) return rank;
@@ -70,7 +73,8 @@ int shape_parse(const char *text, size_t length, long long shape[TENSOR_MAX_RANK
 void shape_text(const long long *shape, int rank, char *text, size_t size) {
     size_t at = 0;
     text[0] = '\0';
-    for (int i = 0; i < rank && at < size; i++) at += (size_t)snprintf(text + at, size - at, i ? ",%lld" : "%lld", shape[i]);
+    for (int i = 0; i < rank && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, i ? ",%lld" : "%lld", shape[i]);
 }
 
 bool dtype_is_real(const struct dtype *dtype) { return dtype->kind == DTYPE_FLOAT || dtype->kind == DTYPE_BFLOAT; }
@@ -84,13 +88,14 @@ static bool read_digits(const char *text, size_t length, bool *negative, unsigne
     if (i == length || length - i > 20) return false;
     for (; i < length; i++) {
         if (text[i] < '0' || text[i] > '9') return false;
-        if (__builtin_mul_overflow(*value, 10ULL, value) || __builtin_add_overflow(*value, (unsigned long long)(text[i] - '0'), value)) return false;
+        if (__builtin_mul_overflow(*value, 10ULL, value) ||
+            __builtin_add_overflow(*value, (unsigned long long)(text[i] - '0'), value))
+            return false;
     }
     return true;
 }
 
-/* The largest absolute value of an integer type. */
-static unsigned long long largest(const struct dtype *dtype, bool negative) {
+unsigned long long element_largest(const struct dtype *dtype, bool negative) {
     unsigned long long all = ~0ULL >> (64 - 8 * dtype->size);
     if (dtype->kind == DTYPE_SIGNED) return (all >> 1) + negative;
     if (negative) return 0;
@@ -101,7 +106,7 @@ static unsigned long long largest(const struct dtype *dtype, bool negative) {
 bool element_from_text(const struct dtype *dtype, const char *text, size_t length, char *to) {
     unsigned long long value;
     bool negative;
-    if (!read_digits(text, length, &negative, &value) || value > largest(dtype, negative)) return false;
+    if (!read_digits(text, length, &negative, &value) || value > element_largest(dtype, negative)) return false;
     if (negative) value = -value;
     memcpy(to, &value, dtype->size); /* little endian machines only, as is the ABI that this is built for */
     return true;
@@ -123,7 +128,9 @@ static uint16_t half_bits(double value) {
 /* The double of a half: exact. */
 static double half_value(uint16_t bits) {
     int exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
-    double size = exponent == 0 ? mantissa * 0x1p-24 : exponent == 31 ? (mantissa ? NAN : INFINITY) : ldexp(1024 + mantissa, exponent - 25);
+    double size = exponent == 0    ? mantissa * 0x1p-24
+                  : exponent == 31 ? (mantissa ? NAN : INFINITY)
+                                   : ldexp(1024 + mantissa, exponent - 25);
     return bits & 0x8000 ? -size : size;
 }
 

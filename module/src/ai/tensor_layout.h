@@ -33,6 +33,7 @@ bool dtype_is_real(const struct dtype *dtype); /* FLOAT, DOUBLE, FLOAT16, BFLOAT
 
 /* Reads one element from text; false where that is no number of the type. Reals:
  * element_from_double. */
+unsigned long long element_largest(const struct dtype *dtype, bool negative); /* absolute, of an integer type */
 bool element_from_text(const struct dtype *dtype, const char *text, size_t length, char *to);
 void element_from_double(const struct dtype *dtype, double value, char *to); /* rounds to the nearest, ties to even */
 long long element_integer(const struct dtype *dtype, const char *from); /* UINT64 past 2^63 - 1: see element_is_large */

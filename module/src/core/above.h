@@ -14,11 +14,14 @@ struct above {
     void (*cron)(void);                            /* ten times a second */
     void (*keyspace_loaded)(void);                 /* another data set is in memory since the last tick */
     void (*worker_started)(void);                  /* sends the frames that a new worker gets before START */
-    bool (*frame)(const struct frame *frame);      /* a frame that core does not know takes effect; false: it is malformed */
+    /* a frame that core does not know takes effect; false: it is malformed */
+    bool (*frame)(const struct frame *frame);
+    bool (*writes)(const struct frame *frame);     /* … and waits while Redis takes no writes */
     void (*tick_end)(void);                        /* sends what came up in this tick; only while there is a worker */
     void (*model_fatal)(uint64_t id, enum activity_end end, bool alone); /* the worker ended while it ran this model */
     void (*worker_gone)(void);                     /* what ai and gears noted of the worker that ended is void */
-    const char *(*session_user)(const char *id, size_t length); /* whose rights a session has; borrowed, NULL: there is no such session */
+    /* whose rights a session has; borrowed, NULL: there is no such session */
+    const char *(*session_user)(const char *id, size_t length);
 };
 
 #endif

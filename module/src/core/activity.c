@@ -92,7 +92,9 @@ static bool read_process(pid_t pid, char *state, uint64_t *ticks) {
     if (got <= 0) return false;
     text[got] = '\0';
     char *end = strrchr(text, ')'); /* its name may hold anything */
-    if (end == NULL || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", state, &user, &system) != 3) return false;
+    if (end == NULL ||
+        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", state, &user, &system) != 3)
+        return false;
     *ticks = user + system;
     return true;
 }
@@ -138,7 +140,8 @@ static const char *check_deadlines(uint64_t now) {
     struct activity_slot slot;
     for (int i = 0; i < ACTIVITY_SLOTS; i++) {
         if (!activity_slot(i, &slot) || slot.deadline_us == 0 || slot.deadline_us + GRACE_US > now) continue;
-        redis.Log(shardqa.ctx, "warning", "%s is past its deadline and can't be interrupted; the worker is killed", slot.name);
+        redis.Log(shardqa.ctx, "warning", "%s is past its deadline and can't be interrupted; the worker is killed",
+                  slot.name);
         shardqa.counters.killed_late++;
         return condemn("a function ran past its deadline", true);
     }
@@ -179,8 +182,11 @@ static struct verdict check_silence(void) {
         kill(shardqa.link.pid, SIGUSR2); /* faulthandler prints where its threads are, without the interpreter's lock */
     }
     if (a->silent_us < patience) return verdict;
-    redis.Log(shardqa.ctx, "warning", "the worker has not answered for %llu ms (it %s); it is killed", (unsigned long long)a->silent_us / 1000,
-              computing ? "computes" : stopped ? "is stopped" : "is deadlocked");
+    redis.Log(shardqa.ctx, "warning", "the worker has not answered for %llu ms (it %s); it is killed",
+              (unsigned long long)a->silent_us / 1000,
+              computing ? "computes"
+              : stopped ? "is stopped"
+                        : "is deadlocked");
     shardqa.counters.killed_silent++;
     verdict.fatal = condemn("it did not answer", !stopped);
     return verdict;
@@ -190,7 +196,9 @@ static struct verdict check_silence(void) {
 struct verdict activity_check(void) {
     struct activity *a = &shardqa.activity;
     uint64_t now = now_us();
-    if (shardqa.arguments.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken || now - a->looked_us < LOOK_US) return (struct verdict){0};
+    if (shardqa.arguments.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken ||
+        now - a->looked_us < LOOK_US)
+        return (struct verdict){0};
     uint64_t passed = now - a->looked_us;
     char state;
     a->looked_us = now;

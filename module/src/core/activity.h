@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 enum { ACTIVITY_SLOTS = 63, ACTIVITY_NAME = 212, ACTIVITY_FD = 4 };
-#define ACTIVITY_FD_TEXT "4" /* as the worker's environment says it */
 
 enum activity_kind { ACTIVITY_IDLE, ACTIVITY_FUNCTION, ACTIVITY_MODEL, ACTIVITY_LOAD /* of a model */ };
 
@@ -60,7 +59,8 @@ struct verdict activity_check(void);
 
 bool activity_silent(void); /* has the worker been silent for so long that requests are refused? */
 long long activity_silent_ms(void);
-bool activity_keeps(uint64_t request); /* does a silent worker compute for this request, so that it may go on waiting? */
+/* does a silent worker compute for this request, so that it may go on waiting? */
+bool activity_keeps(uint64_t request);
 
 /* What thread `i` of the worker computes, or computed when it ended. False where it is idle. */
 bool activity_slot(int i, struct activity_slot *slot);

@@ -35,7 +35,8 @@ static const char *read_user(char **field, const RedisString *value) { return wo
 
 /* A folder of wheels, pip's index, or nothing at all. */
 static const char *read_requirements(char **field, const RedisString *value) {
-    if (!text_is(value, "index") && !text_is(value, "no")) return read_path(field, value) ? "an absolute path, index or no" : NULL;
+    if (!text_is(value, "index") && !text_is(value, "no"))
+        return read_path(field, value) ? "an absolute path, index or no" : NULL;
     redis.Free(*field);
     *field = text_is(value, "no") ? text_copy("no", 2) : NULL;
     return NULL;
@@ -46,7 +47,9 @@ static const char *read_names(char **field, const RedisString *value) {
     static const char form[] = "names of variables with commas between them, of which none begins with SHARDQA_";
     size_t length;
     const char *text = redis.StringPtrLen(value, &length);
-    if (length == 0 || length > TEXT_MOST || memchr(text, '\0', length) || memchr(text, '=', length) || memchr(text, ' ', length)) return form;
+    if (length == 0 || length > TEXT_MOST || memchr(text, '\0', length) || memchr(text, '=', length) ||
+        memchr(text, ' ', length))
+        return form;
     if (strncmp(text, "SHARDQA_", 8) == 0 || strstr(text, ",SHARDQA_")) return form;
     redis.Free(*field);
     *field = text_copy(text, length);
@@ -65,8 +68,18 @@ static const struct argument {
     const char *zero, *hello; /* see arguments.h */
     const char *meaning; /* for the error */
 } ALL[] = {
-#define NUMBER_ROW(a, f, u, l, m, i, z, h, w) {.name = a, .field = offsetof(struct module_arguments, f), .unit = u, .least = l, .most = m, .initial = i, .zero = z, .hello = h, .meaning = w},
-#define CHOICE_ROW(a, f, o, i, w) {.name = a, .field = offsetof(struct module_arguments, f), .words = o, .initial = i, .meaning = w},
+#define NUMBER_ROW(a, f, u, l, m, i, z, h, w)                                                                          \
+    {.name = a,                                                                                                        \
+     .field = offsetof(struct module_arguments, f),                                                                    \
+     .unit = u,                                                                                                        \
+     .least = l,                                                                                                       \
+     .most = m,                                                                                                        \
+     .initial = i,                                                                                                     \
+     .zero = z,                                                                                                        \
+     .hello = h,                                                                                                       \
+     .meaning = w},
+#define CHOICE_ROW(a, f, o, i, w)                                                                                      \
+    {.name = a, .field = offsetof(struct module_arguments, f), .words = o, .initial = i, .meaning = w},
 #define TEXT_ROW(a, f, r, w) {.name = a, .field = offsetof(struct module_arguments, f), .read_text = r, .meaning = w},
     ARGUMENTS(NUMBER_ROW, CHOICE_ROW, TEXT_ROW)};
 
@@ -92,7 +105,8 @@ static const char *describe(const struct argument *s) {
     if (s->words)
         snprintf(line, sizeof line, "one of %s (%s)", s->words, s->meaning);
     else if (s->zero)
-        snprintf(line, sizeof line, "%s from %lld to %lld, or 0 for %s (%s)", s->unit, s->least, s->most, s->zero, s->meaning);
+        snprintf(line, sizeof line, "%s from %lld to %lld, or 0 for %s (%s)", s->unit, s->least, s->most, s->zero,
+                 s->meaning);
     else
         snprintf(line, sizeof line, "%s from %lld to %lld (%s)", s->unit, s->least, s->most, s->meaning);
     return line;
@@ -125,8 +139,9 @@ static const struct {
      "backends are Python packages of the worker's environment, loaded by the first model that needs them"},
     {{"INTER_OP_PARALLELISM"}, "the operators of a run follow one another"},
     {{"BACKEND_MEMORY_LIMIT"}, "models live in the worker's process; bound that with MEMORY"},
-    {{"CreateVenv", "DownloadDeps", "DependenciesUrl", "DependenciesSha256", "PythonInstallationDir", "PythonAttemptTraceback", "OverridePythonAllocators",
-      "ExecutionThreads", "PythonInstallReqMaxIdleTime", "SendMsgRetries", "Plugin"},
+    {{"CreateVenv", "DownloadDeps", "DependenciesUrl", "DependenciesSha256", "PythonInstallationDir",
+      "PythonAttemptTraceback", "OverridePythonAllocators", "ExecutionThreads", "PythonInstallReqMaxIdleTime",
+      "SendMsgRetries", "Plugin"},
      "functions run in the worker's own Python"},
 };
 
@@ -150,13 +165,15 @@ static bool take_without_effect(const char *name, const RedisString *value) {
 
 /* ---- for all who set or show them ---- */
 
-/* What an unknown name should have been. */
-static const char *list_all(void) {
-    static char line[1024];
-    size_t at = (size_t)snprintf(line, sizeof line, "one of the arguments ");
-    for (size_t i = 0; i < COUNT && at < sizeof line; i++) at += (size_t)snprintf(line + at, sizeof line - at, "%s, ", ALL[i].name);
-    if (at < sizeof line) snprintf(line + at, sizeof line - at, "or of RedisAI's");
-    return line;
+/* What nobody knows is the user's own, which functions read. Its value may be a password, so the
+ * log has the name alone. */
+static void keep_for_functions(const char *name, const RedisString *value) {
+    size_t length;
+    const char *text = redis.StringPtrLen(value, &length);
+    words_add(&shardqa.arguments.others, name, strlen(name));
+    words_add(&shardqa.arguments.others, text, length);
+    redis.Log(NULL, "warning", "module argument %s is none of shardqa's: it is kept for functions (gearsConfigGet)",
+              name);
 }
 
 /* RedisAI's name for THREADS, where 0 leaves it to others, is one more. */
@@ -167,10 +184,10 @@ const char *argument_set(const char *name, const RedisString *value) {
     }
     for (size_t i = 0; i < COUNT; i++)
         if (bytes_are(name, strlen(name), ALL[i].name)) return set(&ALL[i], value);
-    return take_without_effect(name, value) ? NULL : list_all();
+    if (!take_without_effect(name, value)) keep_for_functions(name, value);
+    return NULL;
 }
 
-/* Texts have none. */
 void arguments_init(void) {
     for (size_t i = 0; i < COUNT; i++) {
         if (ALL[i].words) *(int *)place(&ALL[i]) = (int)ALL[i].initial;
@@ -204,12 +221,13 @@ int arguments_register(RedisCtx *ctx) {
             if (strcmp(s->name, LIVE[j]) != 0) continue;
             char name[32] = "";
             for (size_t at = 0; s->name[at]; at++) name[at] = (char)tolower((unsigned char)s->name[at]);
-            if (redis.RegisterNumericConfig(ctx, name, *(long long *)place(s), 0, s->zero ? 0 : s->least, s->most, config_get, config_set, NULL, (void *)s)) return REDIS_ERR;
+            if (redis.RegisterNumericConfig(ctx, name, *(long long *)place(s), 0, s->zero ? 0 : s->least, s->most,
+                                            config_get, config_set, NULL, (void *)s))
+                return REDIS_ERR;
         }
     return redis.LoadConfigs(ctx);
 }
 
-/* NAME. */
 const char *module_name(void) {
     static const char *const names[] = {[NAME_SHARDQA] = "shardqa", [NAME_AI] = "ai", [NAME_RG] = "rg"};
     return names[shardqa.arguments.name];
@@ -222,4 +240,5 @@ void arguments_greet(struct frame_writer *hello) {
         frame_text(hello, ALL[i].hello);
         frame_number(hello, *(long long *)place(&ALL[i]));
     }
+    for (size_t i = 0; i < shardqa.arguments.others.count; i++) frame_text(hello, shardqa.arguments.others.items[i]);
 }

@@ -19,7 +19,6 @@ void buffer_reserve(struct buffer *buffer, size_t more) {
     buffer->capacity = capacity;
 }
 
-/* Copies bytes to the end. */
 void buffer_add(struct buffer *buffer, const void *data, size_t length) {
     if (length == 0) return;
     buffer_reserve(buffer, length);

@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 
+#define FOLLOW "rg._follow" /* of CALLS_CHECK alone */
 #define NOT_HERE "-ERR Attempted to access a non local key"
 #define CUT_OFF "CLUSTERDOWN this node is cut from most masters; another may have taken over for it, ask again"
 #define TRY_AGAIN "TRYAGAIN the key's slot is not served by this shard now; it is moving or another shard's"
@@ -27,23 +28,28 @@ enum { MAX_ARGUMENTS = 1 << 20, MAX_CALLS = 65536 };
  * when run by a module (RESTORE and MIGRATE of a bad payload, hence scripts too, which could
  * contain RESTORE). */
 static const char *const REFUSED[] = {
-    "restore", "restore-asking", "migrate",  "debug",      "module",       "shutdown",   "client",       "subscribe", "psubscribe",
-    "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor", "multi",     "exec",         "discard",   "watch",
-    "unwatch", "sync",     "psync",    "replconf",   "replicaof",    "slaveof",    "failover",     "auth",      "hello",
-    "reset",   "quit",     "select",   "eval",       "evalsha",      "eval_ro",    "evalsha_ro",   "fcall",     "fcall_ro",
-    "function", "script",  "acl",      "save",       "bgsave",       "bgrewriteaof", "asking",     "readonly",  "readwrite",
-    "wait",    "swapdb",   "latency",  "slowlog",    "rg._register", "rg._unregister", NULL};
+    "restore",      "restore-asking", "migrate",    "debug",       "module",       "shutdown",     "client",
+    "subscribe",    "psubscribe",     "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor",
+    "multi",        "exec",           "discard",    "watch",       "unwatch",      "sync",         "psync",
+    "replconf",     "replicaof",      "slaveof",    "failover",    "auth",         "hello",        "reset",
+    "quit",         "select",         "eval",       "evalsha",     "eval_ro",      "evalsha_ro",   "fcall",
+    "fcall_ro",     "function",       "script",     "acl",         "save",         "bgsave",       "bgrewriteaof",
+    "asking",       "readonly",       "readwrite",  "wait",        "swapdb",       "latency",      "slowlog",
+    "rg._register", "rg._unregister", NULL};
 
 /* They only read: a CALL of these alone may run while clients are paused. */
 static const char *const READERS[] = {
-    "get",      "mget",     "strlen",   "getrange",         "exists",   "type",      "ttl",       "pttl",      "hget",
-    "hmget",    "hgetall",  "hkeys",    "hvals",            "hlen",     "hexists",   "hstrlen",   "hscan",     "lrange",
-    "llen",     "lindex",   "smembers", "sismember",        "scard",    "sscan",     "zrange",    "zrevrange", "zrangebyscore",
-    "zrevrangebyscore", "zscore", "zcard", "zcount",        "zscan",    "scan",      "dbsize",    "info",      "ping",
-    "time",     "memory",   "object",   "dump",             "xrange",   "xlen",      "cluster",   "config",    "command",
-    "ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", NULL};
+    "get",       "mget",    "strlen",  "getrange",     "exists",      "type",          "ttl",
+    "pttl",      "hget",    "hmget",   "hgetall",      "hkeys",       "hvals",         "hlen",
+    "hexists",   "hstrlen", "hscan",   "lrange",       "llen",        "lindex",        "smembers",
+    "sismember", "scard",   "sscan",   "zrange",       "zrevrange",   "zrangebyscore", "zrevrangebyscore",
+    "zscore",    "zcard",   "zcount",  "zscan",        "scan",        "dbsize",        "info",
+    "ping",      "time",    "memory",  "object",       "dump",        "xrange",        "xlen",
+    "cluster",   "config",  "command", "ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info",
+    NULL};
 
-static const char *const CLUSTER_READS[] = {"slots", "shards", "nodes", "info", "keyslot", "myid", "countkeysinslot", "getkeysinslot", NULL};
+static const char *const CLUSTER_READS[] = {"slots", "shards",          "nodes",         "info", "keyslot",
+                                            "myid",  "countkeysinslot", "getkeysinslot", NULL};
 
 /* Whether a list of words has this one, in any case. */
 static bool listed(const char *const *words, const char *text, size_t length) {
@@ -52,7 +58,10 @@ static bool listed(const char *const *words, const char *text, size_t length) {
     return false;
 }
 
-enum call_flags { CALLS_RUN = 0, CALLS_CHECK = 1 /* whether the user may run them; nothing is run */ }; /* from SECTION_FIRST on: a section */
+enum call_flags {
+    CALLS_RUN = 0,
+    CALLS_CHECK = 1 /* whether the user may run them; nothing is run */
+}; /* from SECTION_FIRST on: a section */
 
 /* What the worker itself may run, without a user's rights: looks at the cluster, and at the
  * login of its own replication, with which it asks other shards. */
@@ -81,7 +90,6 @@ static bool read_call(struct frame_list *list, struct call *call) {
     return true;
 }
 
-/* Frees what read_call took. */
 static void free_call(struct call *call) {
     for (size_t i = 0; i < call->argc; i++) redis.FreeString(NULL, call->argv[i]);
     redis.Free(call->argv);
@@ -93,16 +101,20 @@ static const char *refusal(const struct call *call) {
     if (name->length == 0 || name->length > 128 || memchr(name->data, '\0', name->length)) return "ERR unknown command";
     if (listed(REFUSED, name->data, name->length))
         return "ERR this command is refused to functions: it could stop the server or needs a connection of its own";
-    bool cluster = bytes_are(name->data, name->length, "cluster"), config = bytes_are(name->data, name->length, "config");
+    bool cluster = bytes_are(name->data, name->length, "cluster"),
+         config = bytes_are(name->data, name->length, "config");
     if (!cluster && !config) return NULL;
     size_t length = 0;
     const char *word = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
     if (config && !bytes_are(word, length, "get")) return "ERR of CONFIG, functions may use GET alone";
     if (cluster && shardqa.valkey >= VALKEY_MIGRATIONS && bytes_are(word, length, "getslotmigrations")) return NULL;
-    if (cluster && !listed(CLUSTER_READS, word, length)) return "ERR of CLUSTER, functions may use SLOTS, SHARDS, NODES, INFO, KEYSLOT, MYID, COUNTKEYSINSLOT and GETKEYSINSLOT alone";
+    if (cluster && !listed(CLUSTER_READS, word, length))
+        return "ERR of CLUSTER, functions may use SLOTS, SHARDS, NODES, INFO, KEYSLOT, MYID, COUNTKEYSINSLOT and "
+               "GETKEYSINSLOT alone";
     bool slots = bytes_are(word, length, "slots") || bytes_are(word, length, "shards");
     if (cluster && slots && shardqa.valkey && shardqa.valkey < VALKEY_SAFE_SLOTS)
-        return "ERR CLUSTER SLOTS and SHARDS crash Valkey before 9.0.1 when a function asks; use CLUSTER NODES, or upgrade Valkey";
+        return "ERR CLUSTER SLOTS and SHARDS crash Valkey before 9.0.1 when a function asks; use CLUSTER NODES, or "
+               "upgrade Valkey";
     return NULL;
 }
 
@@ -118,8 +130,8 @@ static bool argument_listed(const struct call *call, size_t index, const char *c
 static bool worker_may(const struct call *call) {
     static const char *const get[] = {"get", NULL};
     if (bytes_are(call->name.data, call->name.length, "cluster")) return true; /* refusal() lets only reads through */
-    return bytes_are(call->name.data, call->name.length, "config") && call->argc == 2 && argument_listed(call, 0, get) &&
-           argument_listed(call, 1, OWN_CONFIG);
+    return bytes_are(call->name.data, call->name.length, "config") && call->argc == 2 &&
+           argument_listed(call, 0, get) && argument_listed(call, 1, OWN_CONFIG);
 }
 
 /* Of RedisModule_Call: replicated, errors as replies, checked as a script's command, against
@@ -139,7 +151,8 @@ void call_add_reply(struct buffer *replies, RedisReply *reply, int error) {
     size_t length;
     if (reply == NULL) {
         char line[160];
-        snprintf(line, sizeof line, "ERR the command could not be run: %s", error == ENOENT ? "unknown command" : strerror(error));
+        snprintf(line, sizeof line, "ERR the command could not be run: %s",
+                 error == ENOENT ? "unknown command" : strerror(error));
         return resp_add_error(replies, line);
     }
     const char *text = redis.CallReplyProto(reply, &length);
@@ -159,13 +172,15 @@ void call_add_reply(struct buffer *replies, RedisReply *reply, int error) {
  * a failover needs it. */
 static bool reads_copy(const struct call *call) {
     int copy = CTX_SLAVE | CTX_CLUSTER;
-    return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") && (redis.GetContextFlags(shardqa.ctx) & copy) == copy;
+    return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") &&
+           (redis.GetContextFlags(shardqa.ctx) & copy) == copy;
 }
 
 /* ACL of the command and its keys; errno is ENOENT where there is no such command. Without a user
  * everything that got here may run. */
 static bool may_run(const struct call *call, const struct rights *rights) {
-    RedisString **argv = redis.Alloc(sizeof *argv * (call->argc + 1)); /* owned here; its strings but the first are the call's */
+    /* owned here; its strings but the first are the call's */
+    RedisString **argv = redis.Alloc(sizeof *argv * (call->argc + 1));
     argv[0] = redis.CreateString(NULL, call->name.data, call->name.length);
     memcpy(argv + 1, call->argv, sizeof *argv * call->argc);
     errno = 0;
@@ -182,7 +197,8 @@ static void add_field(struct buffer *replies, RedisKey *key, RedisString *field)
     RedisString *value = NULL; /* owned once HashGet set it */
     char head[32];
     size_t length;
-    if (key == NULL || redis.HashGet(key, 0, field, &value, NULL) != REDIS_OK || value == NULL) return buffer_add(replies, "$-1\r\n", 5);
+    if (key == NULL || redis.HashGet(key, 0, field, &value, NULL) != REDIS_OK || value == NULL)
+        return buffer_add(replies, "$-1\r\n", 5);
     const char *data = redis.StringPtrLen(value, &length);
     buffer_add(replies, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", length));
     buffer_add(replies, data, length);
@@ -209,7 +225,8 @@ static void add_denial(const struct call *call, const struct rights *rights, str
     if (unknown)
         snprintf(line, sizeof line, "ERR unknown command '%s'", command);
     else
-        snprintf(line, sizeof line, "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it",
+        snprintf(line, sizeof line,
+                 "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it",
                  user, command, argument);
     resp_add_error(replies, line);
 }
@@ -220,7 +237,8 @@ static void add_denial(const struct call *call, const struct rights *rights, str
 static const char *cut_off(const struct call *call) {
     bool get = call->argc == 1 && bytes_are(call->name.data, call->name.length, "get");
     if (!get || !(redis.GetContextFlags(shardqa.ctx) & CTX_CLUSTER)) return NULL;
-    RedisString *argv[] = {redis.CreateString(NULL, "encoding", strlen("encoding")), call->argv[0]}; /* the first owned */
+    /* the first owned */
+    RedisString *argv[] = {redis.CreateString(NULL, "encoding", strlen("encoding")), call->argv[0]};
     errno = 0;
     RedisReply *reply = redis.Call(shardqa.ctx, "object", "v", argv, (size_t)2);
     int error = errno;
@@ -230,8 +248,35 @@ static const char *cut_off(const struct call *call) {
     return error == ENETDOWN ? CUT_OFF : NULL;
 }
 
+/* FOLLOW `r` or `w` and a prefix: whether the user may read, or write, all its keys. */
+static void check_follow(const struct call *call, const struct rights *rights, struct buffer *replies) {
+    enum { SHOWN = 500 };
+    char line[1200], keys[129], has[SHOWN + 4];
+    struct buffer patterns = {0};
+    size_t length;
+    bool writes = argument_listed(call, 0, (const char *const[]){"w", NULL});
+    const char *text = redis.StringPtrLen(call->argv[1], &length);
+    struct prefix *prefix = prefix_new(text, length);
+    bool may = rights_prefix(rights->name, prefix, writes ? KEY_UPDATE : KEY_ACCESS);
+    redis.Free(prefix);
+    if (may) return buffer_add(replies, "+OK\r\n", 5);
+    printable(keys, sizeof keys, text, length);
+    rights_patterns(rights->name, &patterns);
+    printable(has, SHOWN, patterns.data, patterns.length);
+    if (patterns.length >= SHOWN) strcat(has, "...");
+    buffer_free(&patterns);
+    snprintf(
+        line, sizeof line,
+        "NOPERM a function is told of keys that its user may %s, and '%s' is not within the key patterns of user "
+        "'%.64s', '%s'; name a prefix within them, or give the user %s~%s (ACL SETUSER)",
+        writes ? "write" : "read", keys, rights->name, has, writes ? "" : "%R", keys);
+    resp_add_error(replies, line);
+}
+
 /* The answer to CALLS_CHECK: OK, or why not. */
 static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
+    if (call->argc == 2 && bytes_are(call->name.data, call->name.length, FOLLOW))
+        return check_follow(call, rights, replies);
     if (!may_run(call, rights)) return add_denial(call, rights, replies);
     const char *error = cut_off(call);
     if (error) return resp_add_error(replies, error);
@@ -259,7 +304,8 @@ static void run_one(const struct call *call, const struct rights *rights, struct
     const char *refused = refusal(call);
     if (refused) return resp_add_error(replies, refused);
     if (user == NULL && !worker_may(call))
-        return resp_add_error(replies, "NOPERM without a request or a session the worker may read the cluster's topology and no more");
+        return resp_add_error(
+            replies, "NOPERM without a request or a session the worker may read the cluster's topology and no more");
     if (reads_copy(call)) return read_copy(call, rights, replies);
     memcpy(name, call->name.data, call->name.length);
     errno = 0;
@@ -275,13 +321,17 @@ static void run_one(const struct call *call, const struct rights *rights, struct
 static void too_large(struct buffer *replies, long long calls) {
     buffer_free(replies);
     link_leave_room(replies);
-    while (calls-- > 0) resp_add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
+    while (calls-- > 0)
+        resp_add_error(replies,
+                       "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
 }
 
 /* What stands before the commands: whose rights, run or check, how many. */
-static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *context, long long *flags, long long *calls) {
-    return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, context) && frame_list_number(list, flags) &&
-           *flags >= CALLS_RUN && frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
+static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *context,
+                       long long *flags, long long *calls) {
+    return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, context) &&
+           frame_list_number(list, flags) && *flags >= CALLS_RUN && frame_list_number(list, calls) && *calls >= 0 &&
+           *calls <= MAX_CALLS;
 }
 
 /* All commands of a CALL frame in order. One CALLED frame answers them together. */
@@ -297,6 +347,9 @@ bool call_run(const struct frame *frame) {
     link_leave_room(&replies);
     if (rights_open(&context, &rights, &nobody)) nobody = NULL;
     if (flags >= SECTION_FIRST && (uint64_t)flags != shardqa.section) nobody = SECTION_CLOSED;
+    if (context.length > 0 && context.data[0] == 'q')
+        shardqa.quiet = (struct frame_bytes){.data = context.data + 1, .length = context.length - 1};
+    shardqa.nested = context.length > 0 && context.data[0] == 'n';
     shardqa.calling++;
     for (long long i = 0; valid && i < calls; i++) {
         struct call call;
@@ -311,6 +364,8 @@ bool call_run(const struct frame *frame) {
         free_call(&call);
     }
     shardqa.calling--;
+    shardqa.quiet = (struct frame_bytes){0};
+    shardqa.nested = false;
     shardqa.counters.call_frames++;
     rights_close(&rights);
     if (replies.length - FRAME_HEADER > FRAME_MAX_PAYLOAD) too_large(&replies, calls);

@@ -7,7 +7,8 @@
 #include "core/redis_api.h"
 
 enum { SECTION_FIRST = 2 }; /* the first number of a section; numbers below are other flags of a CALL */
-#define SECTION_CLOSED "TIMEOUT the atomic block took longer than 1000 ms: it was ended there, and its later commands did not run"
+#define SECTION_CLOSED                                                                                                 \
+    "TIMEOUT the atomic block took longer than 1000 ms: it was ended there, and its later commands did not run"
 
 /* Runs the commands of a CALL frame, in order, and answers CALLED. False: the frame is
  * malformed. */

@@ -25,7 +25,8 @@ struct chunk_queue {
     size_t model_bytes; /* borrowed from models, which are in memory anyway: they fill no queue */
 };
 
-void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t length); /* takes `data`, and one reference of `blob` */
+/* takes `data`, and one reference of `blob` */
+void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t length);
 void queue_let_wait(struct chunk_queue *queue); /* the last one is patient */
 void queue_drop_first(struct chunk_queue *queue);
 void queue_clear(struct chunk_queue *queue);

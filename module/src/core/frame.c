@@ -36,14 +36,17 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
 /* Is it a frame that workers send, and a well-formed list? */
 bool frame_from_worker_is_valid(const struct frame *frame) {
     struct frame_list list;
-    if ((frame->type < FRAME_READY || frame->type > FRAME_DONE) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
+    if ((frame->type < FRAME_READY || frame->type > FRAME_DONE) && frame->type != FRAME_RAN &&
+        frame->type != FRAME_DAG_DONE)
+        return false;
     if (frame->type == FRAME_REPLY) return true; /* RESP, of which one bad value costs its own request alone */
     return frame_list_open(frame->payload, frame->length, &list);
 }
 
 /* Of a type that workers send, for INFO; `?` for any other. */
 const char *frame_name(enum frame_type type) {
-    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL", "REGISTER", "UNREGISTER", "WATCH", "LOG", "STATS", "RELEASE", "PROGRESS", "LOCK", "UNLOCK", "DONE"};
+    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL",     "REGISTER", "UNREGISTER", "WATCH",
+                                        "LOG",   "STATS", "RELEASE", "PROGRESS", "LOCK",     "UNLOCK",     "DONE"};
     if (type == FRAME_RAN) return "RAN";
     if (type == FRAME_DAG_DONE) return "DAG_DONE";
     return type >= FRAME_READY && type <= FRAME_DONE ? names[type - FRAME_READY] : "?";
@@ -69,7 +72,6 @@ void frame_begin(struct frame_writer *writer, enum frame_type type, uint64_t id)
     buffer_add(&writer->buffer, header, sizeof header);
 }
 
-/* Appends one byte string. */
 void frame_item(struct frame_writer *writer, const void *data, size_t length) {
     assert(writer->elsewhere == 0 && length <= FRAME_MAX_PAYLOAD);
     buffer_add_u32(&writer->buffer, (uint32_t)length);
@@ -142,7 +144,6 @@ bool frame_bytes_number(const struct frame_bytes *item, long long *number) {
     return true;
 }
 
-/* The next item as a decimal number. */
 bool frame_list_number(struct frame_list *list, long long *number) {
     struct frame_bytes item;
     return frame_list_next(list, &item) && frame_bytes_number(&item, number);

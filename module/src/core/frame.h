@@ -104,7 +104,8 @@ struct frame_bytes {
 bool frame_list_open(const char *payload, size_t length, struct frame_list *list);
 bool frame_list_next(struct frame_list *list, struct frame_bytes *item);    /* false at the end */
 bool frame_list_number(struct frame_list *list, long long *number);         /* the next item as decimal digits */
-bool frame_list_u64(struct frame_list *list, uint64_t *number);             /* the next item as 8 bytes, little endian */
+/* the next item as 8 bytes, little endian */
+bool frame_list_u64(struct frame_list *list, uint64_t *number);
 bool frame_bytes_number(const struct frame_bytes *item, long long *number); /* an item as decimal digits */
 bool frame_bytes_equal(const struct frame_bytes *item, const char *text);
 

@@ -8,7 +8,6 @@ static int bucket_of(uint64_t us) {
     return bucket < LATENCY_BUCKETS ? bucket : LATENCY_BUCKETS - 1;
 }
 
-/* The largest value of a bucket. */
 static uint64_t bucket_top(int bucket) {
     if (bucket < 4) return (uint64_t)bucket;
     int power = bucket / 4 + 1;

@@ -14,6 +14,7 @@ struct latency {
 };
 
 void latency_add(struct latency *latency, uint64_t us);
-uint64_t latency_percentile(const struct latency *latency, double fraction); /* upper bound of its bucket, us; 0 when empty */
+/* upper bound of its bucket, us; 0 when empty */
+uint64_t latency_percentile(const struct latency *latency, double fraction);
 
 #endif

@@ -21,7 +21,13 @@
 
 #include "core/state.h"
 
-enum { NODE_ID = 40, REQUEST = 8 + NODE_ID, ANSWER = 8 + 4, AT_ONCE = 16 /* requests read in one callback */, IP_TEXT = 46 };
+enum {
+    NODE_ID = 40,
+    REQUEST = 8 + NODE_ID,
+    ANSWER = 8 + 4,
+    AT_ONCE = 16 /* requests read in one callback */,
+    IP_TEXT = 46
+};
 
 static void on_request(int fd, void *data, int mask);
 static void on_connected(int fd, void *data, int mask);
@@ -42,7 +48,8 @@ static void answer(const char id[8], int error, int fd) {
     if (error == 0) {
         message.msg_control = control.space;
         message.msg_controllen = sizeof control.space;
-        control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        control.head = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     }
     sendmsg(shardqa.peers.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* a worker that reads none waits in vain */
@@ -124,7 +131,6 @@ static void on_connected(int fd, void *data, int mask) {
     }
 }
 
-/* The worker asks for connections. */
 static void on_request(int fd, void *data, int mask) {
     char request[REQUEST];
     (void)data;

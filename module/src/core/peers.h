@@ -3,7 +3,6 @@
 #define SHARDQA_PEERS_H
 
 enum { PEERS_FD = 5 }; /* of the worker */
-#define PEERS_FD_TEXT "5"
 
 int peers_open(void); /* for a new worker: the descriptor to hand on, which the caller closes; or -1 and errno */
 void peers_close(void);

@@ -75,9 +75,9 @@ void pending_free(struct pending *pending) {
     unsigned char key[8];
     pending_key(pending->id, key);
     redis.DictDelC(shardqa.pending, key, sizeof key, NULL);
-    if (pending->flight) {
-        redis.DictDelC(shardqa.flights, pending->flight, pending->flight_length, NULL);
-        redis.Free(pending->flight);
+    if (pending->join_key) {
+        redis.DictDelC(shardqa.joinable, pending->join_key, pending->join_length, NULL);
+        redis.Free(pending->join_key);
     }
     if (pending->free_data) pending->free_data(pending->data);
     redis.Free(pending->user);
@@ -97,7 +97,6 @@ static void waiter_free(struct waiter *waiter) {
     redis.Free(waiter);
 }
 
-/* Unblocks one client with the shared reply. */
 static void waiter_answer(struct waiter *waiter, struct outcome *outcome) {
     RedisBlocked *client = waiter->client;
     waiter_free(waiter);
@@ -111,7 +110,7 @@ static void tell_cancelled(uint64_t id) {
     struct frame_writer w;
     frame_begin(&w, FRAME_CANCEL, id);
     frame_end(&w);
-    if (link_usable())
+    if (link_usable() || link_returns())
         link_request(&w); /* the same queue as the request itself, so that it can't overtake it */
     else
         buffer_free(&w.buffer);
@@ -140,7 +139,8 @@ static void on_disconnect(RedisCtx *ctx, RedisBlocked *client) {
 static void on_deadline(RedisCtx *ctx, void *data) {
     struct waiter *waiter = data;
     struct pending *pending = waiter->pending;
-    static const char refused[] = "-TIMEOUT the worker did not answer in time; ask for less, or load the module with a larger TIMEOUT\r\n";
+    static const char refused[] =
+        "-TIMEOUT the worker did not answer in time; ask for less, or load the module with a larger TIMEOUT\r\n";
     static const char timedout[] = "+TIMEDOUT\r\n";
     struct outcome *outcome =
         waiter->plus_timedout ? outcome_new(timedout, sizeof timedout - 1) : outcome_new(refused, sizeof refused - 1);
@@ -195,7 +195,6 @@ void pending_finish(struct pending *pending, const char *resp, size_t length) {
     pending_free(pending);
 }
 
-/* The same with an error. */
 void pending_fail(struct pending *pending, const char *error) {
     struct buffer line = {0};
     resp_add_error(&line, error);
@@ -241,19 +240,27 @@ bool pending_may_block(RedisCtx *ctx, const char *refusal) {
     return false;
 }
 
-/* Admission: a worker that answers, and room for one more. False: the error is replied. */
-bool pending_has_room(RedisCtx *ctx) {
-    if (!link_usable()) {
+static bool admits(RedisCtx *ctx, bool worker) {
+    if (!worker) {
         redis.ReplyWithError(ctx, link_unusable_error());
         return false;
     }
     if (activity_silent()) {
-        reply_error(ctx, "TRYAGAIN the worker of this node has not answered for %lld ms; it is replaced if that lasts, try again", activity_silent_ms());
+        reply_error(
+            ctx,
+            "TRYAGAIN the worker of this node has not answered for %lld ms; it is replaced if that lasts, try again",
+            activity_silent_ms());
         return false;
     }
     if (shardqa.waiting < shardqa.arguments.max_pending && link_has_room()) return true;
     shardqa.counters.busy++;
-    reply_error(ctx, "BUSY %lld requests wait for the worker (MAXPENDING %lld) with %zu bytes queued; try again later", shardqa.waiting,
-                shardqa.arguments.max_pending, shardqa.link.out.bytes + shardqa.link.requests.bytes);
+    reply_error(ctx, "BUSY %lld requests wait for the worker (MAXPENDING %lld) with %zu bytes queued; try again later",
+                shardqa.waiting, shardqa.arguments.max_pending, shardqa.link.out.bytes + shardqa.link.requests.bytes);
     return false;
 }
+
+/* Admission: a worker that answers, and room for one more. False: the error is replied. */
+bool pending_has_room(RedisCtx *ctx) { return admits(ctx, link_usable()); }
+
+/* The same, and a worker that is being restarted is waited for. */
+bool pending_has_room_soon(RedisCtx *ctx) { return admits(ctx, link_usable() || link_returns()); }

@@ -26,12 +26,13 @@ struct pending {
     bool reply_writes;        /* its reply leads to a write, which waits while Redis takes none */
     bool renewable;           /* PROGRESS gives those who wait their whole time again */
     struct latency *latency;  /* borrowed; the histogram that its time counts in, NULL: none */
-    char *flight;             /* owned key in shardqa.flights, or NULL */
-    size_t flight_length; /* bytes */
+    char *join_key;           /* owned key in shardqa.joinable, or NULL */
+    size_t join_length; /* bytes */
     char *user;               /* owned; whose rights what runs for it has, NULL: nobody's */
     void *data;               /* owned, by free_data; what the callbacks need */
     void (*free_data)(void *); /* NULL: there is nothing to free */
-    void (*on_reply)(struct pending *, const char *resp, size_t length); /* ends the request; NULL: all who wait get the reply */
+    /* ends the request; NULL: all who wait get the reply */
+    void (*on_reply)(struct pending *, const char *resp, size_t length);
     void (*on_timeout)(struct pending *);  /* NULL, or called when a deadline passes */
     void (*on_fatality)(struct pending *); /* NULL, or called when the worker ended by what it did for this request */
 };
@@ -59,5 +60,6 @@ void pending_fail_unless(bool (*keep)(uint64_t id), const char *error);
 /* May this client be blocked at all, and is there room? Else the error is replied already. */
 bool pending_may_block(RedisCtx *ctx, const char *refusal);
 bool pending_has_room(RedisCtx *ctx);
+bool pending_has_room_soon(RedisCtx *ctx);
 
 #endif

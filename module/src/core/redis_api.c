@@ -8,7 +8,7 @@ typedef int (*GetApi)(const char *name, void *target);
 /* NULL, or the function that this server lacks. */
 const char *redis_api_load(RedisCtx *ctx) {
     GetApi get_api = *(GetApi *)(void *)ctx;
-#define REDIS_RESOLVE(result, name, parameters)                                                                                            \
+#define REDIS_RESOLVE(result, name, parameters) \
     if (get_api("RedisModule_" #name, (void *)&redis.name) != REDIS_OK) return #name;
     REDIS_FUNCTIONS(REDIS_RESOLVE)
 #undef REDIS_RESOLVE

@@ -12,8 +12,9 @@
 
 /* The first word of an error becomes an entry of INFO errorstats, a table that Redis 7.0 does
  * not bound: only these words pass. */
-static const char *const ERROR_CODES[] = {"ERR",    "BUSY",     "TIMEOUT",  "TRYAGAIN",   "WRONGTYPE", "OOM",     "READONLY",   "NOPERM", "MOVED",
-                                          "ASK",    "NOSCRIPT", "CROSSSLOT", "CLUSTERDOWN", "LOADING",   "MISCONF", "MASTERDOWN", "NOAUTH", NULL};
+static const char *const ERROR_CODES[] = {"ERR",         "BUSY",    "TIMEOUT", "TRYAGAIN",   "WRONGTYPE", "OOM",
+                                          "READONLY",    "NOPERM",  "MOVED",   "ASK",        "NOSCRIPT",  "CROSSSLOT",
+                                          "CLUSTERDOWN", "LOADING", "MISCONF", "MASTERDOWN", "NOAUTH",    NULL};
 
 /* Whether the first word is one of ERROR_CODES. */
 static bool has_known_code(const char *text, size_t length) {
@@ -42,7 +43,6 @@ static void reply_with_status(RedisCtx *ctx, const char *text, size_t length) {
     redis.Free(line);
 }
 
-/* A RESP3 double. */
 static void reply_with_number_text(RedisCtx *ctx, const char *text, size_t length) {
     char *digits = text_copy(text, length);
     double value = strtod(digits, NULL);
@@ -59,7 +59,6 @@ static void reply_with_verbatim(RedisCtx *ctx, const char *text, size_t length) 
     redis.ReplyWithVerbatimStringType(ctx, text + 4, length - 4, format);
 }
 
-/* Values without children. */
 static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
     switch (item->kind) {
     case '+': reply_with_status(ctx, item->text, item->length); break;
@@ -77,7 +76,8 @@ static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
 /* One value with all its children. Depth is bounded: tick.c has checked it. */
 static void walk(RedisCtx *ctx, const char **at, const char *end) {
     struct resp_item item;
-    while (resp_next(at, end, &item) && item.kind == '|') /* ReplyWithAttribute fails for RESP2 clients: attributes are dropped */
+    /* ReplyWithAttribute fails for RESP2 clients: attributes are dropped */
+    while (resp_next(at, end, &item) && item.kind == '|')
         resp_skip(at, end, item.children);
     if (item.null && item.kind == '*') {
         redis.ReplyWithNullArray(ctx);

@@ -107,13 +107,12 @@ bool resp_is_one_value(const char *data, size_t length) {
     return skip_value(&at, end, 0) && at == end;
 }
 
-/* Nested ones too. */
 void resp_skip(const char **at, const char *end, long long values) {
     struct resp_item item;
-    while (values-- > 0 && resp_next(at, end, &item)) values += item.children + (item.kind == '|'); /* a value follows an attribute */
+    /* a value follows an attribute */
+    while (values-- > 0 && resp_next(at, end, &item)) values += item.children + (item.kind == '|');
 }
 
-/* One line. */
 void resp_add_error(struct buffer *reply, const char *error) {
     buffer_add(reply, "-", 1);
     buffer_add(reply, error, strlen(error));

@@ -25,7 +25,8 @@ bool resp_next(const char **at, const char *end, struct resp_item *item);
 /* True when `data` is exactly one well-formed value with at most RESP_MAX_DEPTH levels. */
 bool resp_is_one_value(const char *data, size_t length);
 
-void resp_skip(const char **at, const char *end, long long values); /* passes over whole values of a well-formed reply */
+/* passes over whole values of a well-formed reply */
+void resp_skip(const char **at, const char *end, long long values);
 void resp_add_error(struct buffer *reply, const char *error);       /* `error` without the '-' */
 
 #endif

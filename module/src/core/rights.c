@@ -6,7 +6,9 @@
 #include "core/pending.h"
 #include "core/text.h"
 
-#define ENDED "NOPERM the request whose rights this needs has ended; what goes on after its reply has none (register it as privileged)"
+#define ENDED                                                                                                          \
+    "NOPERM the request whose rights this needs has ended; what goes on after its reply has none (register it as " \
+    "privileged)"
 #define NO_SESSION "NOPERM the session whose rights this needs is not registered any more"
 #define NO_USER "NOPERM the user whose rights this needs no longer exists"
 
@@ -38,7 +40,6 @@ void rights_release(uint64_t id) {
     redis.Free(user);
 }
 
-/* Its scripts ended with it. */
 void rights_forget_worker(void) { dict_clear(&shardqa.scripts, redis.Free); }
 
 /* ---- from what the worker names to a user ---- */
@@ -56,12 +57,12 @@ static const char *of_request(uint64_t id) {
     return pending && pending->user ? pending->user : rights_of_script(id);
 }
 
-/* `r` and a request's number, or `s` and a session's id. NULL, and why. */
+/* `r` and a request's number, or `s`, `q` or `n` and a session's id. NULL, and why. */
 static const char *user_of(const struct frame_bytes *context, const char **error) {
     struct frame_bytes rest = {.data = context->data + 1, .length = context->length - 1};
     long long id;
     const char *user = NULL;
-    if (context->data[0] == 's') {
+    if (memchr("sqn", context->data[0], 3)) {
         *error = NO_SESSION;
         return shardqa.above->session_user(rest.data, rest.length);
     }
@@ -94,6 +95,59 @@ bool rights_allow(RedisUser *user, RedisString **argv, size_t argc) {
     return redis.ACLCheckCommandPermissions(user, argv, (int)argc) == REDIS_OK;
 }
 
+/* ---- keys ---- */
+
+/* Looked up each time: a user that lost a key, or is gone, loses it at once. */
+bool rights_key(const char *user, RedisString *key, int access) {
+    RedisString *name = redis.CreateString(NULL, user, strlen(user));
+    RedisUser *owner = redis.GetModuleUserFromUserName(name);
+    bool may = owner && redis.ACLCheckKeyPermissions(
+                            owner, key, access & (KEY_ACCESS | KEY_UPDATE | KEY_INSERT | KEY_DELETE)) == REDIS_OK;
+    if (owner) redis.FreeModuleUser(owner);
+    redis.FreeString(NULL, name);
+    return may;
+}
+
+/* Two keys of no likely end stand for all; each key is judged once more when it comes. */
+bool rights_prefix(const char *user, const struct prefix *prefix, int access) {
+    static const char *const ends[] = {"\x01", "\x02\x7f\x03"};
+    bool may = true;
+    for (size_t i = 0; may && i < (prefix->exact ? 1 : 2); i++) {
+        struct buffer text = {0};
+        buffer_add(&text, prefix->text, prefix->length);
+        if (!prefix->exact) buffer_add(&text, ends[i], strlen(ends[i]));
+        RedisString *key = redis.CreateString(NULL, text.data, text.length);
+        may = rights_key(user, key, access);
+        redis.FreeString(NULL, key);
+        buffer_free(&text);
+    }
+    return may;
+}
+
+/* What ACL GETUSER has under `keys`, of the user and of its selectors. */
+static void add_patterns(RedisReply *fields, struct buffer *patterns) {
+    size_t length, count = redis.CallReplyLength(fields);
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        const char *name = redis.CallReplyStringPtr(redis.CallReplyArrayElement(fields, i), &length);
+        RedisReply *value = redis.CallReplyArrayElement(fields, i + 1);
+        if (name && bytes_are(name, length, "keys")) {
+            const char *text = redis.CallReplyStringPtr(value, &length);
+            if (text && length > 0 && patterns->length > 0) buffer_add(patterns, " ", 1);
+            if (text) buffer_add(patterns, text, length);
+        } else if (name && bytes_are(name, length, "selectors")) {
+            for (size_t j = 0; j < redis.CallReplyLength(value); j++)
+                add_patterns(redis.CallReplyArrayElement(value, j), patterns);
+        }
+    }
+}
+
+/* For an error that names them. */
+void rights_patterns(const char *user, struct buffer *patterns) {
+    RedisReply *fields = redis.Call(shardqa.ctx, "ACL", "cc", "GETUSER", user);
+    if (fields && redis.CallReplyType(fields) == REPLY_ARRAY) add_patterns(fields, patterns);
+    if (fields) redis.FreeCallReply(fields);
+}
+
 /* ---- what a client may do ---- */
 
 /* A client without a user, as of a nested call, may nothing. */
@@ -108,7 +162,8 @@ bool rights_client_may(RedisCtx *ctx, RedisString **argv, size_t argc) {
 
 /* A command without keys, by its words. */
 bool rights_may(RedisCtx *ctx, const char *command, const char *subcommand) {
-    RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)), redis.CreateString(ctx, subcommand, strlen(subcommand))};
+    RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)),
+                           redis.CreateString(ctx, subcommand, strlen(subcommand))};
     bool may = rights_client_may(ctx, argv, 2);
     redis.FreeString(ctx, argv[0]);
     redis.FreeString(ctx, argv[1]);
@@ -125,7 +180,8 @@ static bool is_local(RedisCtx *ctx) {
     RedisClientInfo info = {.version = 1};
     if (redis.GetClientInfoById(&info, redis.GetClientId(ctx)) != REDIS_OK) return false;
     if (info.flags & CLIENT_UNIX_SOCKET) return true;
-    return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 || strncmp(info.addr, "::ffff:127.", 11) == 0;
+    return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 ||
+           strncmp(info.addr, "::ffff:127.", 11) == 0;
 }
 
 /* DEBUG and PYEXECUTE together decide. False: the error is replied. */
@@ -133,9 +189,15 @@ bool rights_may_run_code(RedisCtx *ctx, const char *command) {
     if (!rights_may_debug(ctx))
         reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
     else if (shardqa.arguments.pyexecute == PYEXECUTE_NO)
-        reply_error(ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes", command);
+        reply_error(
+            ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes",
+            command);
     else if (shardqa.arguments.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
-        reply_error(ctx, "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes", command);
+        reply_error(
+            ctx,
+            "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or "
+            "load the module with PYEXECUTE yes",
+            command);
     else
         return true;
     return false;

@@ -13,12 +13,15 @@
 #include "core/frame.h"
 #include "core/state.h"
 
+struct prefix;
+
 struct rights {
     RedisUser *user;  /* owned until rights_close; NULL: the worker itself */
     const char *name; /* of the user, borrowed from the request or session; "" for the worker itself */
 };
 
-/* Resolves `r<request id>`, `s<session id>` or nothing. False: *error says why nothing may run. */
+/* Resolves `r<request id>`, `s<session id>` (`q…` and `n…` are the same, of which fewer
+ * hear) or nothing. False: *error says why nothing may run. */
 bool rights_open(const struct frame_bytes *context, struct rights *rights, const char **error);
 void rights_close(struct rights *rights);
 
@@ -34,12 +37,20 @@ void rights_forget_worker(void);
 /* Owned by the caller; "" for a client without a user, as of a nested call. */
 char *rights_current_user(RedisCtx *ctx);
 
-bool rights_client_may(RedisCtx *ctx, RedisString **argv, size_t argc); /* may the client's user run this command on these keys? */
+/* may the client's user run this command on these keys? */
+bool rights_client_may(RedisCtx *ctx, RedisString **argv, size_t argc);
 bool rights_may(RedisCtx *ctx, const char *command, const char *subcommand); /* may the client's user run it? */
 bool rights_may_debug(RedisCtx *ctx);                             /* may it do what DEBUG stands in for? */
-bool rights_may_run_code(RedisCtx *ctx, const char *command);     /* may it bring code to the server? Else the error is replied */
+/* may it bring code to the server? Else the error is replied */
+bool rights_may_run_code(RedisCtx *ctx, const char *command);
 
 /* May `user` run this command on the keys it names? A command that does not exist: no. */
 bool rights_allow(RedisUser *user, RedisString **argv, size_t argc);
+
+/* May the user of this name do so (KEY_ACCESS, KEY_UPDATE …) to this key, or to every key that the
+ * prefix matches? One that is gone: no. */
+bool rights_key(const char *user, RedisString *key, int access);
+bool rights_prefix(const char *user, const struct prefix *prefix, int access);
+void rights_patterns(const char *user, struct buffer *patterns); /* its key patterns, for people */
 
 #endif

@@ -26,7 +26,9 @@ static void answer(uint64_t id, const char *resp) { link_send_bare(FRAME_CALLED,
 static bool read_number(const struct frame *frame, uint64_t *number) {
     struct frame_list list;
     long long value;
-    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_number(&list, &value) || value < SECTION_FIRST) return false;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_number(&list, &value) ||
+        value < SECTION_FIRST)
+        return false;
     *number = (uint64_t)value;
     return *number < TRIGGER_NUMBER;
 }
@@ -38,7 +40,6 @@ bool section_frame_lock(const struct frame *frame) {
     return true;
 }
 
-/* One that comes late is told so. */
 bool section_frame_unlock(const struct frame *frame) {
     uint64_t number;
     if (!read_number(frame, &number)) return false;
@@ -59,7 +60,6 @@ static bool is_reply(const struct frame *frame, const struct awaited *awaited) {
     return frame->type == FRAME_REPLY && awaited->request != 0 && frame->id == awaited->request;
 }
 
-/* Every whole frame that is there. */
 static void take_frames(struct awaited *awaited) {
     struct worker_link *link = &shardqa.link;
     struct frame frame;
@@ -137,11 +137,16 @@ int section_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
         reply_with_resp(ctx, awaited.reply.data, awaited.reply.length);
     } else if (awaited.reply.length > 0) {
         shardqa.counters.unreadable_replies++;
-        redis.ReplyWithError(ctx, "ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels");
+        redis.ReplyWithError(ctx,
+                             "ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels");
     } else {
         if (!shardqa.link.broken) give_up(pending->id);
-        redis.ReplyWithError(ctx, shardqa.link.broken ? "TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again"
-                                                      : "TIMEOUT the function took longer than 1000 ms, and longer it may not hold a transaction or a script");
+        redis.ReplyWithError(
+            ctx,
+            shardqa.link.broken
+                ? "TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again"
+                : "TIMEOUT the function took longer than 1000 ms, and longer it may not hold a transaction or a "
+                  "script");
     }
     buffer_free(&awaited.reply);
     pending_free(pending);

@@ -28,7 +28,7 @@ static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data
     if (sub == LOADING_ENDED || sub == LOADING_FAILED) shardqa.keyspace_loaded = true;
 }
 
-/* As on_loading, for a replica that serves its old data meanwhile. */
+/* on_loading for a replica that serves its old data meanwhile. */
 static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -63,7 +63,6 @@ static void on_loop(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     if (sub == LOOP_BEFORE_SLEEP) tick_run();
 }
 
-/* All of the above, at load. */
 int server_events_subscribe(RedisCtx *ctx) {
     static const struct {
         uint64_t id;

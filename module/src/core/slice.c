@@ -23,7 +23,9 @@ struct attributes { /* sched_setattr(2) as of its first version; libc has none *
     uint64_t runtime, deadline, period; /* ns; of a fair policy, `runtime` is the turn */
 };
 
-static bool read_own(struct attributes *attributes) { return syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0; }
+static bool read_own(struct attributes *attributes) {
+    return syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0;
+}
 
 /* Refused or unknown: all stays as it was, which INFO shows. */
 void slice_ask(void) {

@@ -61,6 +61,7 @@ struct worker_link {
     long long backoff_ms;       /* until the next start */
     RedisTimer restart_timer;   /* valid while restart_armed */
     bool restart_armed; /* a start of the worker is due */
+    bool was_ready;     /* the last worker, before it ended */
     long long restarts;         /* starts after the first */
     uint64_t ready_since_us;    /* monotonic */
     char versions[512];         /* "python 3.11.7 onnxruntime=…" of READY */
@@ -109,16 +110,9 @@ struct peers {
 };
 
 struct counters {
-    long long hits;             /* GETs of a hooked prefix that found a value */
-    long long misses;           /* … that went to the worker */
-    long long shared;           /* … that joined a computation under way */
-    long long nil_misses;       /* … in MULTI, scripts or while loading: nil */
-    long long requests;         /* RG.* commands sent to the worker */
-    long long executes;         /* AI.MODELEXECUTE */
+    long long requests;         /* commands sent to the worker, but for runs of models */
     long long calls;            /* commands run for the worker */
     long long call_frames; /* CALL frames, each of one or more calls */
-    long long events;           /* EVENT frames */
-    long long events_lost;      /* dropped because the queue was full; a RESYNC followed */
     long long timeouts; /* clients whose deadline passed */
     long long cancelled;        /* clients that left */
     long long busy;             /* refused: MAXPENDING or queue full */
@@ -135,7 +129,8 @@ struct counters {
 
 enum {
     VALKEY_MIGRATIONS = 0x090000, /* first Valkey that can move slots without SETSLOT */
-    VALKEY_SAFE_SLOTS = 0x090001, /* before, SLOTS and SHARDS look for the connection of a client that a module's call has not */
+    /* before, SLOTS and SHARDS look for the connection of a client that a module's call has not */
+    VALKEY_SAFE_SLOTS = 0x090001,
 };
 
 struct shardqa {
@@ -155,11 +150,14 @@ struct shardqa {
     bool keyspace_loaded;  /* another data set is in memory since the last tick */
     bool shutting_down; /* no worker is started */
     int calling;           /* > 0 while a command runs that we started */
+    struct frame_bytes quiet; /* the session that hears nothing of that command; empty: none */
+    bool nested; /* no KeysReader hears of that command: a function runs it that holds up a writer */
 
     RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
     RedisDict *scripts;    /* request id -> user (owned) of each RG.PYEXECUTE that the worker has not released */
     RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
-    RedisDict *flights;    /* registration NUL key -> struct pending of the miss under way */
+    RedisDict *joinable;   /* join_key -> struct pending whose answer equal requests wait for, too */
+    uint64_t joint_answers; /* to such requests */
     uint64_t last_id; /* of the youngest request */
     long long waiting;     /* blocked clients */
     struct deferred_queue deferred;
@@ -169,9 +167,6 @@ struct shardqa {
     RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
 
     struct counters counters;
-    struct latency execute_latency; /* from a client's command to its reply, as the next two */
-    struct latency miss_latency;
-    struct latency trigger_latency;
     struct latency frame_latency; /* processor time of the main thread for each frame of the worker */
     uint64_t longest_frame_us; /* processor time */
     const char *longest_frame; /* its type, static text; NULL: none came yet */

@@ -39,7 +39,6 @@ bool command_is_replayed(RedisCtx *ctx) {
     return flags & CTX_LOADING && !(flags & CTX_ASYNC_LOADING); /* clients are served during an asynchronous load */
 }
 
-/* Any bytes. */
 void text_item(struct frame_writer *writer, const RedisString *string) {
     size_t length;
     const char *text = redis.StringPtrLen(string, &length);
@@ -50,7 +49,6 @@ void text_items(struct frame_writer *writer, RedisString **argv, int argc) {
     for (int i = 0; i < argc; i++) text_item(writer, argv[i]);
 }
 
-/* Each has its length before it. */
 size_t text_items_size(RedisString **argv, int argc) {
     size_t total = 0, length;
     for (int i = 0; i < argc; i++) {
@@ -60,13 +58,11 @@ size_t text_items_size(RedisString **argv, int argc) {
     return total;
 }
 
-/* Appends a copy. */
 void words_add(struct words *words, const char *word, size_t length) {
     words->items = redis.Realloc(words->items, sizeof *words->items * (words->count + 1));
     words->items[words->count++] = text_copy(word, length);
 }
 
-/* Appends copies of all. */
 void words_copy(struct words *to, const struct words *from) {
     for (size_t i = 0; i < from->count; i++) words_add(to, from->items[i], strlen(from->items[i]));
 }
@@ -78,7 +74,6 @@ bool words_hold(const struct words *words, const char *word) {
     return words->count == 0;
 }
 
-/* Leaves an empty list. */
 void words_free(struct words *words) {
     for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
     redis.Free(words->items);
@@ -115,7 +110,8 @@ void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *
 
 /* Logs what the operator can do. Always NULL, for rdb_load. */
 void *refuse_version(RedisIO *io, const char *what, int version, int version_here, const char *command) {
-    redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, version_here, command);
+    redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s",
+                     what, version, version_here, command);
     return NULL;
 }
 

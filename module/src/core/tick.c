@@ -54,9 +54,10 @@ static bool on_ready(const struct frame *frame) {
 
 /* The stream is whole, only this value is not: its own request pays for it. */
 static void unreadable(struct frame *frame) {
-    static const char error[] = "-ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels\r\n";
-    redis.Log(shardqa.ctx, "warning", "the worker answered request %llu with %zu bytes that can't be read", (unsigned long long)frame->id,
-              frame->length);
+    static const char error[] =
+        "-ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels\r\n";
+    redis.Log(shardqa.ctx, "warning", "the worker answered request %llu with %zu bytes that can't be read",
+              (unsigned long long)frame->id, frame->length);
     shardqa.counters.unreadable_replies++;
     frame->payload = error;
     frame->length = sizeof error - 1;
@@ -70,6 +71,7 @@ static void on_worker_reply(struct frame frame) {
         shardqa.counters.late_replies++;
         return;
     }
+    if (pending->join_key) shardqa.joint_answers++;
     if (pending->latency) latency_add(pending->latency, redis.MonotonicMicroseconds() - pending->started_us);
     if (pending->on_reply)
         pending->on_reply(pending, frame.payload, frame.length);
@@ -83,7 +85,8 @@ static bool on_log(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes level, text;
     const char *name = "notice";
-    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &level) || !frame_list_next(&list, &text))
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &level) ||
+        !frame_list_next(&list, &text))
         return false;
     for (size_t i = 0; i < 4; i++)
         if (frame_bytes_equal(&level, levels[i])) name = levels[i];
@@ -130,16 +133,12 @@ static bool writes(const struct frame *frame) {
     struct pending *pending;
     switch (frame->type) {
     case FRAME_CALL: return !call_only_reads(frame);
-    case FRAME_TENSORS:
-    case FRAME_DAG_DONE:
-    case FRAME_REGISTER:
-    case FRAME_LOCK:
-    case FRAME_UNREGISTER: return true;
-    case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* a REGISTER of that script may be among them */
+    case FRAME_LOCK: return true;
+    case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* what that script registers may be among them */
     case FRAME_REPLY:
         pending = pending_find(frame->id);
         return pending && (pending->reply_writes || (pending->after_registrations && shardqa.deferred.first));
-    default: return false;
+    default: return shardqa.above->writes(frame);
     }
 }
 
@@ -174,10 +173,12 @@ static struct deferred *take_deferred(void) {
 struct budget {
     uint64_t until_us; /* monotonic */
     int frames; /* that may still be handled */
-    uint64_t misses_before; /* misses answered before this tick */
+    uint64_t answers_before; /* joint ones, before this tick */
 };
 
-static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
+static bool spent(struct budget *budget) {
+    return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us;
+}
 
 /* Processor time of the main thread: on a busy machine the clock on the wall counts others too. */
 static uint64_t used_us(void) {
@@ -200,8 +201,8 @@ void tick_handle(const struct frame *frame) {
     bool valid = frame_from_worker_is_valid(frame) && dispatch(frame);
     count_frame(frame, used_us() - begin);
     if (!valid) {
-        redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
-                  (unsigned long long)frame->id, frame->length);
+        redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes",
+                  (int)frame->type, (unsigned long long)frame->id, frame->length);
         link_break("it sent a malformed frame");
     }
 }
@@ -229,7 +230,7 @@ static bool run_received(struct budget *budget, bool paused) {
         if (writing && (paused || shardqa.deferred.first)) {
             if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
             tick_defer(&frame);
-        } else if (writing && shardqa.miss_latency.total > budget->misses_before) {
+        } else if (writing && shardqa.joint_answers > budget->answers_before) {
             return true;
         } else {
             tick_handle(&frame);
@@ -246,7 +247,7 @@ static void run_frames(void) {
     struct worker_link *link = &shardqa.link;
     if (link->in.length <= link->in_handled && shardqa.deferred.first == NULL) return;
     struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
-                            .misses_before = shardqa.miss_latency.total};
+                            .answers_before = shardqa.joint_answers};
     bool paused = redis.AvoidReplicaTraffic();
     if (!paused) run_deferred(&budget);
     bool more = link->in.length > link->in_handled && run_received(&budget, paused);
@@ -263,15 +264,20 @@ static void first_tick(void) {
     RedisReply *reply = redis.Call(shardqa.ctx, "CONFIG", "cc", "GET", "aof-use-rdb-preamble");
     const char *text = reply ? redis.CallReplyProto(reply, &length) : NULL;
     if (text && length > 4 && memcmp(text + length - 4, "no\r\n", 4) == 0)
-        redis.Log(shardqa.ctx, "warning",
-                  "aof-use-rdb-preamble is no: an AOF rewrite would lose the registered functions, which only the RDB format can hold; set it to yes");
+        redis.Log(
+            shardqa.ctx, "warning",
+            "aof-use-rdb-preamble is no: an AOF rewrite would lose the registered functions, which only the RDB format "
+            "can hold; set it to yes");
     if (reply) redis.FreeCallReply(reply);
 }
 
 /* A worker that does not answer, or can't be interrupted. */
 static void watch_worker(void) {
     struct verdict verdict = activity_check();
-    if (verdict.fell_silent) pending_fail_unless(activity_keeps, "TRYAGAIN the worker of this node does not answer; it is replaced if that lasts, try again");
+    if (verdict.fell_silent)
+        pending_fail_unless(
+            activity_keeps,
+            "TRYAGAIN the worker of this node does not answer; it is replaced if that lasts, try again");
     if (verdict.fatal) link_break(verdict.fatal);
 }
 
@@ -286,6 +292,12 @@ static void bury_worker(int signal) {
     rights_forget_worker();
 }
 
+/* What waited for a worker that could not be started. */
+static void fail_held(void) {
+    pending_fail_all(link_unusable_error());
+    rights_forget_worker();
+}
+
 /* Once per loop, before Redis sleeps. */
 void tick_run(void) {
     struct worker_link *link = &shardqa.link;
@@ -297,7 +309,10 @@ void tick_run(void) {
     shardqa.keyspace_loaded = false;
     watch_worker();
     if (link_take_down(&signal)) bury_worker(signal);
-    if (link->fd < 0) return;
+    if (link->fd < 0) {
+        if (!link_returns()) fail_held();
+        return;
+    }
     if (!link->started && shardqa.loaded) {
         shardqa.above->worker_started();
         link_send_start();

@@ -29,7 +29,8 @@ void worker_end_blame(int signal) {
         if (!activity_slot(i, &slot)) continue;
         blame(&slot, end, running == 1);
         if (at + slot.length + 3 < sizeof a->last_running)
-            at += (size_t)snprintf(a->last_running + at, sizeof a->last_running - at, "%s%s", at > 0 ? "; " : "", slot.name);
+            at += (size_t)snprintf(a->last_running + at, sizeof a->last_running - at, "%s%s", at > 0 ? "; " : "",
+                                   slot.name);
     }
     if (at > 0) redis.Log(shardqa.ctx, "warning", "when the worker ended it was running: %s", a->last_running);
 }

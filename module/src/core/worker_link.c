@@ -28,7 +28,9 @@ enum {
     GATHER_MS = 4,           /* between two writes of nothing but what may wait: each wakes the worker */
     GATHER_BYTES = 64 << 10, /* that are written at once all the same */
     BACKOFF_FIRST = 100,     /* ms until the first restart; doubles with each failure */
-    BACKOFF_MOST = 5000,     /* … up to here: a worker that can be started again is back soon, and one that can't costs little */
+    /* … up to here: a worker that can be started again is back soon, and one that can't costs
+     * little */
+    BACKOFF_MOST = 5000,
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
 };
 
@@ -61,7 +63,7 @@ void link_send_patient(struct frame_writer *writer) {
     if (link_up()) queue_let_wait(&shardqa.link.out);
 }
 
-/* Held until the worker is ready, so that a client may ask while it starts. */
+/* Held until the worker is ready, so that a client may ask while it starts, or before that. */
 void link_request(struct frame_writer *writer) {
     struct worker_link *link = &shardqa.link;
     queue_frame(link->state == LINK_READY ? &link->out : &link->requests, writer, NULL);
@@ -92,7 +94,7 @@ void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size
     link_send_filled(type, id, &buffer);
 }
 
-/* As much as one system call takes, of several chunks. */
+/* One system call takes from several chunks. */
 static ssize_t write_slice(struct worker_link *link) {
     struct iovec parts[WRITE_PARTS];
     size_t bytes = 0, skip = link->sent_of_first;
@@ -146,7 +148,6 @@ void link_flush(void) {
     watch_writable(link, link->out.first != NULL);
 }
 
-/* Time is up, whatever came. */
 static void on_gathered(RedisCtx *ctx, void *data) {
     (void)ctx;
     (void)data;
@@ -206,7 +207,8 @@ static void read_socket(struct worker_link *link) {
 /* Stays in `in` until in_handled is moved. */
 enum frame_result link_next_frame(struct frame *frame, size_t *size) {
     struct worker_link *link = &shardqa.link;
-    enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, frame, size);
+    enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, frame,
+                                            size);
     if (result == FRAME_MALFORMED) link_break("it sent something that is no frame");
     return result;
 }
@@ -224,7 +226,6 @@ void link_read(void) {
     if (link_up()) read_socket(&shardqa.link);
 }
 
-/* The event loop's callback. */
 static void on_socket(int fd, void *data, int mask) {
     struct worker_link *link = &shardqa.link;
     (void)data;
@@ -243,7 +244,6 @@ static void on_exit_of_worker(int fd, void *data, int mask) {
     link_break("it exited");
 }
 
-/* At load, before a worker is started. */
 void link_init(void) {
     shardqa.link.backoff_ms = BACKOFF_FIRST;
     process_init();
@@ -272,7 +272,6 @@ static void greet(void) {
     link_flush();
 }
 
-/* The next attempt. */
 static void on_restart_timer(RedisCtx *ctx, void *data) {
     (void)ctx;
     (void)data;
@@ -308,10 +307,14 @@ void link_spawn(void) {
     if (shardqa.arguments.python == NULL || shardqa.shutting_down) return;
     int error = process_start(&socket);
     if (error != 0) {
-        redis.Log(shardqa.ctx, "warning",
-                  "the worker could not be started: %s: %s (errno %d); PYTHON must be the absolute path of an executable that this "
-                  "service may run (under systemd see docs/redis-server.service.d)",
-                  shardqa.arguments.python, strerror(error), error);
+        redis.Log(
+            shardqa.ctx, "warning",
+            "the worker could not be started: %s: %s (errno %d); PYTHON must be the absolute path of an executable "
+            "that this "
+            "service may run (under systemd see docs/redis-server.service.d)",
+            shardqa.arguments.python, strerror(error), error);
+        shardqa.link.was_ready = false;
+        queue_clear(&shardqa.link.requests);
         arm_restart();
         return;
     }
@@ -357,9 +360,11 @@ bool link_take_down(int *signal) {
     bool settled = link->state == LINK_READY && redis.MonotonicMicroseconds() - link->ready_since_us > SETTLED_US;
     *signal = process_end(how, sizeof how);
     snprintf(link->last_end, sizeof link->last_end, "%s (%s)", link->broken_why, how);
-    redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN", link->broken_why, how);
+    redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN",
+              link->broken_why, how);
     close_link(link);
     link->broken = false;
+    link->was_ready = link->state == LINK_READY;
     if (settled) link->backoff_ms = BACKOFF_FIRST;
     arm_restart();
     return true;
@@ -401,7 +406,14 @@ void link_continue(void) {
 
 /* ---- state ---- */
 
-bool link_usable(void) { return link_up() && (shardqa.link.state == LINK_STARTING || shardqa.link.state == LINK_READY); }
+bool link_usable(void) {
+    return link_up() && (shardqa.link.state == LINK_STARTING || shardqa.link.state == LINK_READY);
+}
+
+/* One that ended before it was ready may do so again and again: nobody is made to wait for it. */
+bool link_returns(void) {
+    return shardqa.link.state == LINK_DOWN && shardqa.link.restart_armed && shardqa.link.was_ready;
+}
 
 bool link_has_room(void) { return shardqa.link.out.bytes + shardqa.link.requests.bytes < QUEUE_LIMIT; }
 
@@ -410,11 +422,11 @@ bool link_has_room_for_model(void) { return shardqa.link.out.model_bytes < QUEUE
 /* What clients are told meanwhile. */
 const char *link_unusable_error(void) {
     if (shardqa.arguments.python == NULL)
-        return "ERR this needs the worker, and the module was loaded without one; load it with PYTHON /path/to/venv/bin/python";
+        return "ERR this needs the worker, and the module was loaded without one; load it with PYTHON "
+               "/path/to/venv/bin/python";
     return "TRYAGAIN the worker of this node is being restarted; try again";
 }
 
-/* For INFO. */
 const char *link_state_name(void) {
     static const char *const names[] = {"off", "down", "starting", "ready"};
     return shardqa.activity.silent ? "silent" : names[shardqa.link.state];

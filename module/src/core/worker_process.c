@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "core/activity.h"
 #include "core/peers.h"
 #include "core/state.h"
+#include "core/text.h"
 
 enum {
     ERROR_LINE = 1000, /* bytes of one line of stderr that reach the log */
@@ -53,7 +55,6 @@ static void log_lines(struct buffer *buffer) {
     }
 }
 
-/* One slice of the worker's stderr. */
 static ssize_t read_errors(struct worker_link *link) {
     char slice[4096];
     ssize_t got = read(link->error_fd, slice, sizeof slice);
@@ -74,7 +75,6 @@ static void close_errors(struct worker_link *link) {
     buffer_free(&link->error_line);
 }
 
-/* The event loop's callback. */
 static void on_errors(int fd, void *data, int mask) {
     struct worker_link *link = &shardqa.link;
     (void)data;
@@ -97,7 +97,6 @@ static void close_in_forked_child(void) {
     peers_close_in_child();
 }
 
-/* At load. */
 void process_init(void) {
     struct worker_link *link = &shardqa.link;
     link->fd = link->error_fd = link->pidfd = shardqa.peers.fd = -1;
@@ -109,51 +108,78 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);
-    posix_spawnattr_setsigdefault(attributes, &all); /* Redis ignores SIGPIPE and SIGHUP; ignored signals are inherited */
+    /* Redis ignores SIGPIPE and SIGHUP; ignored signals are inherited */
+    posix_spawnattr_setsigdefault(attributes, &all);
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-enum { VARIABLES = 64 /* of a worker, with their end */ };
+/* The environment of the worker. */
+struct variables {
+    char **at;    /* owned, as each of them; NULL behind the last */
+    size_t count; /* without that NULL */
+};
 
-/* Adds those of Redis' own environment that ENVIRONMENT names, up to VARIABLES; the caller frees
- * `copies`. */
-static void add_named(char *environment[VARIABLES], char *copies[VARIABLES]) {
-    size_t at = 0, count = 0;
-    while (environment[at]) at++;
-    for (const char *name = shardqa.arguments.environment; name && *name && at + 1 < VARIABLES;) {
-        int length = (int)strcspn(name, ",");
-        char word[256];
-        snprintf(word, sizeof word, "%.*s", length, name);
+/* `NAME=value`, of any length. */
+__attribute__((format(printf, 2, 3))) static void add(struct variables *variables, const char *format, ...) {
+    va_list values, again;
+    va_start(values, format);
+    va_copy(again, values);
+    size_t size = (size_t)vsnprintf(NULL, 0, format, values) + 1;
+    char *text = redis.Alloc(size);
+    vsnprintf(text, size, format, again);
+    va_end(again);
+    va_end(values);
+    variables->at = redis.Realloc(variables->at, (variables->count + 2) * sizeof *variables->at);
+    variables->at[variables->count++] = text;
+    variables->at[variables->count] = NULL;
+}
+
+/* Those of Redis' own environment that ENVIRONMENT names. */
+static void add_named(struct variables *variables) {
+    for (const char *name = shardqa.arguments.environment; name && *name;) {
+        size_t length = strcspn(name, ",");
+        char *word = text_copy(name, length);
         const char *value = getenv(word);
-        if (value) {
-            size_t size = strlen(word) + strlen(value) + 2;
-            copies[count] = redis.Alloc(size);
-            snprintf(copies[count], size, "%s=%s", word, value);
-            environment[at++] = copies[count++];
-        }
+        if (value) add(variables, "%s=%s", word, value);
+        redis.Free(word);
         name += length + (name[length] == ',');
     }
+}
+
+static const char *or_else(const char *text, const char *other) { return text ? text : other; }
+
+static void add_arguments(struct variables *variables) {
+    const struct module_arguments *arguments = &shardqa.arguments;
+    add(variables, "SHARDQA_SANDBOX=%s", arguments->sandbox == SANDBOX_NO ? "no" : "yes");
+    add(variables, "SHARDQA_READABLE=%s:%s", or_else(arguments->readable, ""), or_else(arguments->models, ""));
+    add(variables, "SHARDQA_WRITABLE=%s", or_else(arguments->writable, ""));
+    add(variables, "SHARDQA_NETWORK=%s", arguments->sandbox == SANDBOX_NETWORK ? "any" : "peers");
+    add(variables, "SHARDQA_USER=%s", or_else(arguments->user, ""));
+    add(variables, "SHARDQA_MEMORY=%lld", arguments->memory_mb);
+    add(variables, "SHARDQA_REQUIREMENTS=%s", or_else(arguments->requirements, "index"));
+    add(variables, "SHARDQA_REQUIREMENTS_SDIST=%s", arguments->requirements_sdist ? "yes" : "no");
+}
+
+/* The caller frees them. */
+static struct variables environment(void) {
+    struct variables variables = {0};
+    add(&variables, "PATH=/usr/local/bin:/usr/bin:/bin");
+    add(&variables, "LANG=C.UTF-8");
+    add(&variables, "LC_ALL=C.UTF-8");
+    add(&variables, "HOME=/");
+    add(&variables, "SHARDQA_ACTIVITY_FD=%d", ACTIVITY_FD);
+    add(&variables, "SHARDQA_PEERS_FD=%d", PEERS_FD);
+    add_arguments(&variables);
+    add_named(&variables);
+    return variables;
 }
 
 /* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as
  * 4, `peers` as 5 and `errors` as 1 and 2. */
 static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
-    char readable[4200], writable[4200];
-    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s:%s", shardqa.arguments.readable ? shardqa.arguments.readable : "",
-             shardqa.arguments.models ? shardqa.arguments.models : "");
-    snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.arguments.writable ? shardqa.arguments.writable : "");
-    char user[64], memory[64], requirements[4200];
-    snprintf(requirements, sizeof requirements, "SHARDQA_REQUIREMENTS=%s", shardqa.arguments.requirements ? shardqa.arguments.requirements : "index");
-    snprintf(user, sizeof user, "SHARDQA_USER=%s", shardqa.arguments.user ? shardqa.arguments.user : "");
-    snprintf(memory, sizeof memory, "SHARDQA_MEMORY=%lld", shardqa.arguments.memory_mb);
-    char *sources = shardqa.arguments.requirements_sdist ? "SHARDQA_REQUIREMENTS_SDIST=yes" : "SHARDQA_REQUIREMENTS_SDIST=no";
-    char *network = shardqa.arguments.sandbox == SANDBOX_NETWORK ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
-    char *sandbox = shardqa.arguments.sandbox == SANDBOX_NO ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
-    char *argv[] = {shardqa.arguments.python, "-I", "-m", "shardqa.module.worker", NULL};
-    char *copies[VARIABLES] = {NULL};
-    char *environment[VARIABLES] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, sources, NULL};
-    add_named(environment, copies);
+    char *argv[] = {shardqa.arguments.python, "-I", "-m", "shardqa.worker", NULL};
+    struct variables variables = environment();
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -163,13 +189,15 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     posix_spawn_file_actions_adddup2(&actions, theirs, 3);
     posix_spawn_file_actions_adddup2(&actions, page, ACTIVITY_FD);
     posix_spawn_file_actions_adddup2(&actions, peers, PEERS_FD);
-    posix_spawn_file_actions_addclosefrom_np(&actions, PEERS_FD + 1); /* the AOF and outgoing links are not CLOEXEC in Redis */
+    /* the AOF and outgoing links are not CLOEXEC in Redis */
+    posix_spawn_file_actions_addclosefrom_np(&actions, PEERS_FD + 1);
     posix_spawnattr_init(&attributes);
     signals_as_at_birth(&attributes);
-    int error = posix_spawn(pid, argv[0], &actions, &attributes, argv, environment);
+    int error = posix_spawn(pid, argv[0], &actions, &attributes, argv, variables.at);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    for (char **copy = copies; *copy; copy++) redis.Free(*copy);
+    for (size_t i = 0; i < variables.count; i++) redis.Free(variables.at[i]);
+    redis.Free(variables.at);
     return error;
 }
 

@@ -6,7 +6,8 @@
 
 void process_init(void);
 int process_start(int *socket);           /* 0 and our end of its socket, which the caller closes; or an errno */
-int process_end(char *how, size_t size);  /* kills what still runs; the signal that ended it, 0 where none did; `how` in words */
+/* kills what still runs; the signal that ended it, 0 where none did; `how` in words */
+int process_end(char *how, size_t size);
 void process_collect(void);               /* collects killed workers that took their time */
 
 #endif

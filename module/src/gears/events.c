@@ -34,7 +34,8 @@ static const char *type_name(int type) {
 
 /* Whether the key is gone once this event comes. */
 static bool removes(const char *event) {
-    static const char *const words[] = {"del", "unlink", "expired", "evicted", "rename_from", "move_from", "keymiss", NULL};
+    static const char *const words[] = {"del",         "unlink",    "expired", "evicted",
+                                        "rename_from", "move_from", "keymiss", NULL};
     for (const char *const *word = words; *word; word++)
         if (strcmp(event, *word) == 0) return true;
     return false;
@@ -56,6 +57,12 @@ static const char *type_of_event(RedisCtx *ctx, int class, const char *event, Re
     return name;
 }
 
+struct watch {
+    struct watch *next;
+    struct prefix *prefix; /* owned, as is the next */
+    char *session;         /* that follows it; "" where the worker did not say */
+};
+
 struct happening {
     RedisCtx *ctx;
     int class; /* NOTIFY_… */
@@ -72,13 +79,25 @@ static const char *happening_type(struct happening *h) {
     return h->type;
 }
 
+/* Whether the command under way is one of this session itself, which knows what it writes. What
+ * Redis takes away meanwhile, to make room, it does not know. */
+static bool is_its_own(const char *session, const struct happening *h) {
+    return shardqa.quiet.length > 0 && frame_bytes_equal(&shardqa.quiet, session) && !removes(h->event);
+}
+
+/* Whether it is what a KeysReader must not hear of: the writes of one of mode='sync' would start it
+ * again, for ever. What time and memory take away it hears. */
+static bool is_nested(const struct registration *r, const struct happening *h) {
+    return shardqa.nested && r->keys_reader && strcmp(h->event, "expired") != 0 && strcmp(h->event, "evicted") != 0;
+}
+
 /* One EVENT frame for watches. When the queue is full, it is lost and RESYNC follows instead. */
 static void send_to_watches(struct happening *h) {
     struct frame_writer w;
     if (!shardqa.link.started) return;
     if (gears.events_overflowed || !link_has_room()) {
         gears.events_overflowed = true;
-        shardqa.counters.events_lost++;
+        gears.counters.events_lost++;
         return;
     }
     frame_begin(&w, FRAME_EVENT, 0);
@@ -87,15 +106,17 @@ static void send_to_watches(struct happening *h) {
     frame_item(&w, h->text, h->length);
     frame_text(&w, happening_type(h));
     link_send_patient(&w);
-    shardqa.counters.events++;
+    gears.counters.events++;
 }
 
 /* Whether the registration asked for such an event of such a key. */
 static bool is_for(const struct registration *r, struct happening *h) {
     if (!prefix_matches(r->prefix, h->text, h->length) || !words_hold(&r->events, h->event)) return false;
     if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
-    if (r->key_types.count == 0) return true;
-    return words_hold(&r->key_types, strcmp(happening_type(h), "none") == 0 ? "empty" : h->type);
+    if (r->key_types.count > 0 &&
+        !words_hold(&r->key_types, strcmp(happening_type(h), "none") == 0 ? "empty" : h->type))
+        return false;
+    return gears_may(r, h->key, KEY_ACCESS);
 }
 
 /* Whether the client of the command under way waits for this one's function. */
@@ -109,8 +130,9 @@ static bool is_awaited(const struct registration *r) {
 /* Called for every registration: sends the event to those that want it. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
-    if (r->wants_events && !is_awaited(r) && is_for(r, h) && !kept_events_add(r->id, h->event, h->text, h->length, happening_type(h)))
-        shardqa.counters.events_lost++;
+    if (r->wants_events && !is_awaited(r) && !is_its_own(r->session->id, h) && !is_nested(r, h) && is_for(r, h) &&
+        !kept_events_add(r->id, h->event, h->text, h->length, happening_type(h)))
+        gears.counters.events_lost++;
     return false;
 }
 
@@ -119,15 +141,16 @@ static void offer_to_hooks(struct happening *h) {
     const struct hook *hook = gears.caused_events->hook;
     for (size_t i = 0; i < hook->count; i++) {
         const struct registration *r = hook->registrations[i];
-        if (r->follows_keys && is_for(r, h)) note_caused_event(gears.caused_events, r, h->event, h->text, h->length, happening_type(h));
+        if (r->follows_keys && is_for(r, h))
+            note_caused_event(gears.caused_events, r, h->event, h->text, h->length, happening_type(h));
     }
 }
 
 /* One frame is enough, however many watches match. */
 static void offer_to_watches(struct happening *h) {
     if (h->class & NOTIFY_KEY_MISS) return;
-    for (struct prefix *watch = gears.watches; watch; watch = watch->next)
-        if (prefix_matches(watch, h->text, h->length)) {
+    for (struct watch *watch = gears.watches; watch; watch = watch->next)
+        if (prefix_matches(watch->prefix, h->text, h->length) && !is_its_own(watch->session, h)) {
             send_to_watches(h);
             return;
         }
@@ -136,7 +159,8 @@ static void offer_to_watches(struct happening *h) {
 /* Every key event of the server comes here, so the cheap tests stand first. */
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
-    if (!shardqa.arguments.python || (gears.watches == NULL && gears.event_registrations == 0 && !gears.caused_events)) return REDIS_OK;
+    if (!shardqa.arguments.python || (gears.watches == NULL && gears.event_registrations == 0 && !gears.caused_events))
+        return REDIS_OK;
     if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
     h.text = redis.StringPtrLen(key, &h.length);
     offer_to_watches(&h);
@@ -145,24 +169,34 @@ static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString
     return REDIS_OK;
 }
 
-/* WATCH: the worker wants all events of keys with a prefix. */
+static void watch_free(struct watch *watch) {
+    redis.Free(watch->prefix);
+    redis.Free(watch->session);
+    redis.Free(watch);
+}
+
+/* WATCH: a session of the worker wants all events of keys with a prefix. */
 bool events_frame_watch(const struct frame *frame) {
     struct frame_list list;
-    struct frame_bytes item;
-    char *pattern;
+    struct frame_bytes item, session = {.data = ""};
     if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &item)) return false;
-    pattern = redis.Alloc(item.length + 1); /* a watch is always a prefix */
+    frame_list_next(&list, &session);
+    char *pattern = redis.Alloc(item.length + 1); /* a watch is always a prefix */
     memcpy(pattern, item.data, item.length);
     pattern[item.length] = '*';
-    struct prefix *prefix = prefix_new(pattern, item.length > 0 && item.data[item.length - 1] == '*' ? item.length : item.length + 1);
+    struct watch *watch = redis.Alloc(sizeof *watch);
+    watch->prefix = prefix_new(pattern, item.length > 0 && item.data[item.length - 1] == '*' ? item.length
+                                                                                            : item.length + 1);
+    watch->session = text_copy(session.data, session.length);
+    watch->next = gears.watches;
     redis.Free(pattern);
-    for (struct prefix *w = gears.watches; w; w = w->next)
-        if (w->length == prefix->length && memcmp(w->text, prefix->text, w->length) == 0) {
-            redis.Free(prefix);
+    for (struct watch *w = gears.watches; w; w = w->next)
+        if (w->prefix->length == watch->prefix->length && strcmp(w->session, watch->session) == 0 &&
+            memcmp(w->prefix->text, watch->prefix->text, w->prefix->length) == 0) {
+            watch_free(watch);
             return true;
         }
-    prefix->next = gears.watches;
-    gears.watches = prefix;
+    gears.watches = watch;
     return true;
 }
 
@@ -170,8 +204,8 @@ bool events_frame_watch(const struct frame *frame) {
 void events_forget_worker(void) {
     kept_events_worker_gone();
     while (gears.watches) {
-        struct prefix *next = gears.watches->next;
-        redis.Free(gears.watches);
+        struct watch *next = gears.watches->next;
+        watch_free(gears.watches);
         gears.watches = next;
     }
     gears.events_overflowed = false;
@@ -222,14 +256,13 @@ static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     if (info->first == 0 || info->second == 0) resync("swapdb");
 }
 
-/* All of the above, at load. */
 int events_subscribe(RedisCtx *ctx) {
     static const struct {
         uint64_t id;
         RedisEventHandler handler;
     } handlers[] = {{EVENT_FLUSHDB, on_flush}, {EVENT_SWAPDB, on_swap}};
-    int classes = NOTIFY_GENERIC | NOTIFY_STRING | NOTIFY_LIST | NOTIFY_SET | NOTIFY_HASH | NOTIFY_ZSET | NOTIFY_EXPIRED | NOTIFY_EVICTED |
-                  NOTIFY_STREAM | NOTIFY_MODULE | NOTIFY_KEY_MISS;
+    int classes = NOTIFY_GENERIC | NOTIFY_STRING | NOTIFY_LIST | NOTIFY_SET | NOTIFY_HASH | NOTIFY_ZSET |
+                  NOTIFY_EXPIRED | NOTIFY_EVICTED | NOTIFY_STREAM | NOTIFY_MODULE | NOTIFY_KEY_MISS;
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
         RedisEvent event = {.id = handlers[i].id, .data_version = 1};
         if (redis.SubscribeToServerEvent(ctx, event, handlers[i].handler) != REDIS_OK) return REDIS_ERR;

@@ -5,13 +5,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/latency.h"
 #include "core/redis_api.h"
 
 struct caused_events; /* hooked_command.h */
-struct prefix;        /* text.h */
+struct watch;         /* events.c */
 struct registration;
 
+struct gears_counters {
+    long long hits;        /* GETs of a hooked prefix that found a value */
+    long long misses;      /* … that went to the worker */
+    long long shared;      /* … that joined a computation under way */
+    long long nil_misses;  /* … in MULTI, scripts or while loading: nil */
+    long long events;      /* EVENT frames */
+    long long events_lost; /* dropped because the queue was full; a RESYNC followed */
+};
+
 struct gears_state {
+    struct gears_counters counters;
+    struct latency miss_latency; /* from a client's command to its reply, as the next */
+    struct latency trigger_latency;
     RedisDict *sessions;          /* session id -> struct session, owned */
     uint64_t last_session;        /* how many sessions have been kept so far */
     struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
@@ -20,7 +33,7 @@ struct gears_state {
     long long event_registrations; /* of them: those that key events go to */
     RedisDict *hook_table;        /* name of a command -> struct hook, owned */
     struct caused_events *caused_events; /* NULL, or what notes the events of the hooked command under way */
-    struct prefix *watches;       /* owned list; gone when the worker dies */
+    struct watch *watches;        /* owned list; gone when the worker dies */
     bool events_overflowed;       /* events of watches were dropped, and no RESYNC has followed yet */
     RedisDict *kept_events;       /* number (pending_key) -> struct kept_event, owned */
     uint64_t last_event;          /* number of the last one that was kept */

@@ -52,7 +52,6 @@ static void run(RedisCtx *ctx, RedisString **argv, int argc, bool reads, struct 
     call_add_reply(resp, reply, errno);
 }
 
-/* As if nobody hooked it. */
 static int run_and_reply(RedisCtx *ctx, RedisString **argv, int argc, bool reads) {
     struct buffer resp = {0};
     run(ctx, argv, argc, reads, &resp);
@@ -64,7 +63,8 @@ static int run_and_reply(RedisCtx *ctx, RedisString **argv, int argc, bool reads
 /* ---- by way of the worker ---- */
 
 /* Called inside the command, so it only copies. */
-void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event, const char *key, size_t length, const char *type) {
+void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event,
+                       const char *key, size_t length, const char *type) {
     struct caused_event *caused = redis.Calloc(1, sizeof *caused);
     caused->registration = text_copy(registration->id, strlen(registration->id));
     caused->event = text_copy(event, strlen(event));
@@ -75,7 +75,6 @@ void note_caused_event(struct caused_events *events, const struct registration *
     events->end = &caused->next;
 }
 
-/* With all that follow. */
 static void free_caused(struct caused_event *caused) {
     while (caused) {
         struct caused_event *next = caused->next;
@@ -116,7 +115,6 @@ static void add_command(struct frame_writer *w, RedisString **argv, int argc) {
     text_items(w, argv, argc);
 }
 
-/* The client waits from here on. */
 static int send_off(RedisCtx *ctx, struct frame_writer *w, struct pending *pending) {
     pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
     link_request(w);
@@ -137,7 +135,8 @@ static int ask_functions(RedisCtx *ctx, RedisString **argv, int argc, struct reg
 }
 
 /* Redis has run it; the functions of what it caused come before its reply. */
-static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struct caused_event *caused, const struct buffer *resp) {
+static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struct caused_event *caused,
+                        const struct buffer *resp) {
     struct frame_writer w;
     struct pending *pending;
     struct real_reply *real = redis.Alloc(sizeof *real + resp->length);
@@ -175,26 +174,36 @@ static int run_and_await(RedisCtx *ctx, RedisString **argv, int argc, bool reads
     return REDIS_OK;
 }
 
+/* Whether who registered the hook may do to all keys of the command what it does to them. */
+static bool may_take(RedisCtx *ctx, const struct registration *registration, RedisString **argv, int argc) {
+    int count = 0, *flags = NULL;
+    int *places = redis.GetCommandKeysWithFlags(ctx, argv, argc, &count, &flags);
+    bool may = true;
+    for (int i = 0; may && i < count; i++) may = gears_may(registration, argv[places[i]], flags[i]);
+    redis.Free(places);
+    redis.Free(flags);
+    return may;
+}
+
 /* Hooks come first: what they take, Redis does not run. */
 static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hook *hook) {
-    size_t length = 0;
     bool keyed = hook->first > 0 && hook->first < argc, awaited = false;
-    const char *key = keyed ? redis.StringPtrLen(argv[hook->first], &length) : NULL;
     struct registration **chain = redis.Alloc(sizeof *chain * (hook->count + 1));
     long long count = 0;
     for (size_t i = hook->count; i-- > 0;) {
         struct registration *r = hook->registrations[i];
-        if (!hooks_take(hook, r, key, length)) continue;
+        if (!hooks_take(hook, r, keyed ? argv[hook->first] : NULL)) continue;
         if (r->follows_keys)
             awaited = true;
-        else
+        else if (may_take(ctx, r, argv, argc))
             chain[count++] = r;
     }
     const char *inactive = count > 0 ? chain[0]->session->inactive : NULL;
     if (inactive)
         reply_error(ctx, "ERR registration %s is not active: %s", chain[0]->id, inactive);
     else if (count > 0 && !rights_client_may(ctx, argv, (size_t)argc))
-        reply_error(ctx, "NOPERM this user has no permissions to run '%s' on these keys", redis.StringPtrLen(argv[0], NULL));
+        reply_error(ctx, "NOPERM this user has no permissions to run '%s' on these keys",
+                    redis.StringPtrLen(argv[0], NULL));
     else if (count > 0)
         ask_functions(ctx, argv, argc, chain, count);
     else if (awaited)
@@ -214,6 +223,7 @@ int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc) {
     bool reads = text_is(argv[0], OURS "hookread");
     const char *name = redis.StringPtrLen(argv[1], &length);
     const struct hook *hook = hooks_find(name, length);
-    if (hook == NULL || hooks_let_nobody_wait(ctx) || text_items_size(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE) return run_and_reply(ctx, argv + 1, argc - 1, reads);
+    if (hook == NULL || hooks_let_nobody_wait(ctx) || text_items_size(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
+        return run_and_reply(ctx, argv + 1, argc - 1, reads);
     return serve(ctx, argv + 1, argc - 1, reads, hook);
 }

@@ -26,7 +26,8 @@ struct caused_events {
     struct caused_event **end; /* where the next one is put */
 };
 
-void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event, const char *key, size_t length, const char *type);
+void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event,
+                       const char *key, size_t length, const char *type);
 
 int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/rights.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "gears/gears_state.h"
@@ -55,7 +56,6 @@ static void add_one(struct registration *registration, const char *word) {
     hook->registrations[hook->count++] = registration;
 }
 
-/* All commands that it hooks. */
 void hooks_add(struct registration *registration) {
     for (size_t i = 0; i < registration->commands.count; i++) add_one(registration, registration->commands.items[i]);
 }
@@ -68,10 +68,15 @@ const struct hook *hooks_find(const char *name, size_t length) {
 }
 
 /* A reader of keys looks at the keys of the events where a command has several keys. */
-bool hooks_take(const struct hook *hook, const struct registration *registration, const char *key, size_t length) {
-    bool events_tell = registration->follows_keys && (key == NULL || hook->last != hook->first);
-    if (events_tell || (!registration->prefix->exact && registration->prefix->length == 0)) return true;
-    return key != NULL && prefix_matches(registration->prefix, key, length);
+bool hooks_take(const struct hook *hook, const struct registration *registration, RedisString *key) {
+    const struct prefix *prefix = registration->prefix;
+    int access = hook->writes && !registration->follows_keys ? KEY_UPDATE : KEY_ACCESS;
+    size_t length;
+    if (registration->follows_keys && (key == NULL || hook->last != hook->first)) return true;
+    if (key == NULL)
+        return !prefix->exact && prefix->length == 0 && rights_prefix(registration->session->user, prefix, access);
+    const char *text = redis.StringPtrLen(key, &length);
+    return prefix_matches(prefix, text, length) && gears_may(registration, key, access);
 }
 
 /* ---- the filter ---- */
@@ -83,13 +88,15 @@ enum way {
 };
 
 /* What becomes of a command that somebody hooks. */
-static enum way way_of(const struct hook *hook, bool is_get, const struct key_text *key) {
+static enum way way_of(const struct hook *hook, bool is_get, RedisString *key) {
     enum way way = WAY_PLAIN;
+    size_t length = 0;
+    if (key) redis.StringPtrLen(key, &length);
     for (size_t i = 0; i < hook->count; i++) {
         struct registration *r = hook->registrations[i];
-        if (!hooks_take(hook, r, key->text, key->length)) continue;
+        if (!hooks_take(hook, r, key)) continue;
         if (!is_get || !r->hooks_get) return WAY_HOOK;
-        if (key->length <= MISS_KEY_MOST) way = WAY_GET;
+        if (length <= MISS_KEY_MOST) way = WAY_GET;
     }
     return way;
 }
@@ -101,23 +108,25 @@ static void put_before(RedisFilterCtx *filter_ctx, const char *name) {
 
 /* Runs before every command of every client, so it gives up as early as it can. */
 static void filter(RedisFilterCtx *filter_ctx) {
-    struct key_text key = {0};
+    RedisString *key = NULL;
     size_t length;
     if (gears.hooks == 0 || !shardqa.master) return;
     int count = redis.CommandFilterArgsCount(filter_ctx);
     const char *name = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 0), &length);
     const struct hook *hook = hooks_find(name, length);
     if (hook == NULL) return;
-    if (hook->first > 0 && hook->first < count) key.text = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, hook->first), &key.length);
+    if (hook->first > 0 && hook->first < count) key = (RedisString *)redis.CommandFilterArgGet(filter_ctx, hook->first);
     bool is_get = count == 2 && length == 3 && strncasecmp(name, "get", 3) == 0;
-    switch (way_of(hook, is_get, &key)) {
+    switch (way_of(hook, is_get, key)) {
     case WAY_PLAIN: break;
     case WAY_GET: redis.CommandFilterArgReplace(filter_ctx, 0, redis.CreateString(NULL, "shardqa.get", 11)); break;
     case WAY_HOOK: put_before(filter_ctx, hook->writes ? "shardqa.hook" : "shardqa.hookread"); break;
     }
 }
 
-int hooks_install(RedisCtx *ctx) { return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR; }
+int hooks_install(RedisCtx *ctx) {
+    return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR;
+}
 
 /* Where a client can't be blocked, or must not be answered by a worker. */
 bool hooks_let_nobody_wait(RedisCtx *ctx) {

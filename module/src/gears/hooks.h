@@ -11,12 +11,9 @@
 
 struct registration;
 
-enum { MISS_KEY_MOST = 65536 }; /* bytes; a longer key is never hooked (it travels twice in a MISS frame, and a frame has a bound) */
-
-struct key_text {
-    const char *text; /* borrowed; NULL: the command has none */
-    size_t length;
-};
+/* bytes; a longer key is never hooked (it travels twice in a MISS frame, and a frame has a
+ * bound) */
+enum { MISS_KEY_MOST = 65536 };
 
 struct hook {
     bool writes; /* else the command only reads */
@@ -30,7 +27,7 @@ void hooks_add(struct registration *registration);
 const struct hook *hooks_find(const char *name, size_t length); /* NULL: nobody hooks it */
 
 /* Does this registration take a command with this first key (NULL: it has none)? */
-bool hooks_take(const struct hook *hook, const struct registration *registration, const char *key, size_t length);
+bool hooks_take(const struct hook *hook, const struct registration *registration, RedisString *key);
 
 /* Where a client can't be blocked, or must not be answered by a worker. */
 bool hooks_let_nobody_wait(RedisCtx *ctx);

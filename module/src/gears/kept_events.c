@@ -62,10 +62,9 @@ static void send_event(uint64_t number) {
     frame_item(&w, e->key, e->length);
     frame_text(&w, e->deaths < DEATHS_MOST ? e->type : "lost");
     link_send_patient(&w);
-    shardqa.counters.events++;
+    gears.counters.events++;
 }
 
-/* In their order. */
 void kept_events_send(void) {
     if (!shardqa.link.started || !link_usable()) return;
     while (gears.sent_event < gears.last_event && link_has_room()) send_event(++gears.sent_event);
@@ -91,7 +90,8 @@ bool kept_events_frame_done(const struct frame *frame) {
 static bool ran(const struct activity_slot *slot, const struct kept_event *e) {
     static const char before[] = "registration ";
     size_t length = strlen(e->text);
-    return strncmp(slot->name, before, sizeof before - 1) == 0 && strncmp(slot->name + sizeof before - 1, e->text, length) == 0 &&
+    return strncmp(slot->name, before, sizeof before - 1) == 0 &&
+           strncmp(slot->name + sizeof before - 1, e->text, length) == 0 &&
            slot->name[sizeof before - 1 + length] == ' ';
 }
 

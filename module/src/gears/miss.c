@@ -3,7 +3,7 @@
  * A value that is there is read with OpenKey and StringDMA rather than an inner GET, which would
  * count twice in commandstats. But StringDMA rewrites a value that is no plain string in memory
  * (a number, or a short one that shares its object's memory), and reading must not write: those
- * few go through GET. Equal misses of one user at once share one computation (`flights`). The
+ * few go through GET. Equal misses of one user at once share one computation (`joinable`). The
  * worker's SET of the answer arrives in a later tick than its reply, so a tracking client sees
  * the reply first and the invalidation after it. */
 #include "gears/miss.h"
@@ -15,6 +15,7 @@
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/hooks.h"
 #include "gears/registry.h"
 
@@ -22,8 +23,11 @@ enum { EMBEDDED = 44, EMBEDDED_VALKEY = 128 }; /* bytes; the server keeps longer
 
 /* Whether this registration answers a GET of this key. */
 static bool hooks_key(struct registration *registration, void *data) {
-    struct key_text *key = data;
-    return key->length <= MISS_KEY_MOST && registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
+    size_t length;
+    const char *key = redis.StringPtrLen(data, &length);
+    if (length > MISS_KEY_MOST || !registration->hooks_get || !prefix_matches(registration->prefix, key, length))
+        return false;
+    return gears_may(registration, data, KEY_ACCESS);
 }
 
 /* The inner GET, for values that StringDMA would rewrite. */
@@ -70,33 +74,35 @@ static void send_miss(struct pending *pending, const char *registration, RedisSt
 }
 
 /* Joins the computation of an equal miss, or starts one. */
-static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct registration *registration, const struct key_text *key) {
-    struct buffer flight = {0};
+static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct registration *registration) {
+    struct buffer join_key = {0};
     size_t length;
     if (registration->session->inactive)
-        return reply_error(ctx, "ERR registration %s is not active: %s", registration->id, registration->session->inactive);
+        return reply_error(ctx, "ERR registration %s is not active: %s", registration->id,
+                           registration->session->inactive);
     if (!pending_has_room(ctx)) return REDIS_OK;
     char *user = rights_current_user(ctx); /* owned here until the request takes it */
-    buffer_add(&flight, user, strlen(user) + 1); /* what another user's rights let a function find may differ */
-    buffer_add(&flight, registration->id, strlen(registration->id) + 1);
-    buffer_add(&flight, key->text, key->length);
+    buffer_add(&join_key, user, strlen(user) + 1); /* what another user's rights let a function find may differ */
+    buffer_add(&join_key, registration->id, strlen(registration->id) + 1);
+    const char *key = redis.StringPtrLen(argv[1], &length);
+    buffer_add(&join_key, key, length);
     /* an equal miss is being computed: wait for its answer */
-    struct pending *pending = redis.DictGetC(shardqa.flights, flight.data, flight.length, NULL);
+    struct pending *pending = redis.DictGetC(shardqa.joinable, join_key.data, join_key.length, NULL);
     if (pending) {
-        shardqa.counters.shared++;
-        buffer_free(&flight);
+        gears.counters.shared++;
+        buffer_free(&join_key);
         redis.Free(user);
         pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
         return REDIS_OK;
     }
     /* the first to ask: the worker computes */
     pending = pending_new();
-    pending->latency = &shardqa.miss_latency;
+    pending->latency = &gears.miss_latency;
     pending->user = user;
-    pending->flight = buffer_take(&flight, &length);
-    pending->flight_length = length;
-    redis.DictSetC(shardqa.flights, pending->flight, length, pending);
-    shardqa.counters.misses++;
+    pending->join_key = buffer_take(&join_key, &length);
+    pending->join_length = length;
+    redis.DictSetC(shardqa.joinable, pending->join_key, length, pending);
+    gears.counters.misses++;
     pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
     send_miss(pending, registration->id, argv);
     return REDIS_OK;
@@ -104,15 +110,13 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
 
 /* shardqa.get key: what GET becomes */
 int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc) {
-    struct key_text key;
     if (argc != 2) return redis.WrongArity(ctx);
-    key.text = redis.StringPtrLen(argv[1], &key.length);
     if (reply_with_value(ctx, argv[1])) {
-        shardqa.counters.hits++;
+        gears.counters.hits++;
         return REDIS_OK;
     }
-    struct registration *registration = gears_find(hooks_key, &key);
-    if (registration && !hooks_let_nobody_wait(ctx)) return wait_for_answer(ctx, argv, registration, &key);
-    shardqa.counters.nil_misses++;
+    struct registration *registration = gears_find(hooks_key, argv[1]);
+    if (registration && !hooks_let_nobody_wait(ctx)) return wait_for_answer(ctx, argv, registration);
+    gears.counters.nil_misses++;
     return redis.ReplyWithNull(ctx);
 }

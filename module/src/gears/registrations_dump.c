@@ -14,7 +14,6 @@ static void add_line(struct buffer *out, char kind, long long number) {
     buffer_add(out, line, (size_t)snprintf(line, sizeof line, "%c%lld\r\n", kind, number));
 }
 
-/* A RESP string. */
 static void add_bulk(struct buffer *out, const char *data, size_t length) {
     add_line(out, '$', (long long)length);
     buffer_add(out, data, length);
@@ -23,7 +22,6 @@ static void add_bulk(struct buffer *out, const char *data, size_t length) {
 
 static void add_text(struct buffer *out, const char *text) { add_bulk(out, text, strlen(text)); }
 
-/* A name and its number. */
 static void add_number(struct buffer *out, const char *name, long long number) {
     add_text(out, name);
     add_line(out, ':', number);
@@ -40,7 +38,7 @@ static void add_words(struct buffer *out, const char *name, const struct words *
     for (size_t i = 0; i < words->count; i++) add_text(out, words->items[i]);
 }
 
-/* As the worker's list has them for each reader. */
+/* The worker's list has the same for each reader. */
 static void add_arguments(struct buffer *out, const struct registration *r, const struct frame_bytes *prefix) {
     if (!r->follows_keys && r->commands.count > 0) {
         add_line(out, '*', 4);
@@ -65,8 +63,10 @@ static void add_arguments(struct buffer *out, const struct registration *r, cons
 }
 
 /* All counters are 0: the worker has never run it. */
-static void add_data(struct buffer *out, const struct registration *r, const struct frame_bytes *mode, const struct frame_bytes *prefix) {
-    static const char *const zeros[] = {"numTriggered", "numSuccess", "numFailures", "numAborted", "lastRunDurationMS", "totalRunDurationMS"};
+static void add_data(struct buffer *out, const struct registration *r, const struct frame_bytes *mode,
+                     const struct frame_bytes *prefix) {
+    static const char *const zeros[] = {"numTriggered", "numSuccess",        "numFailures",
+                                        "numAborted",   "lastRunDurationMS", "totalRunDurationMS"};
     add_line(out, '*', 20);
     add_text(out, "mode");
     add_bulk(out, mode->data, mode->length);
@@ -74,7 +74,8 @@ static void add_data(struct buffer *out, const struct registration *r, const str
     add_text(out, "avgRunDurationMS");
     add_text(out, "0.000000");
     add_text(out, "lastError");
-    add_text(out, r->session->inactive ? r->session->inactive : "the worker of this node is not there, or has not come to it yet");
+    add_text(out, r->session->inactive ? r->session->inactive
+                                       : "the worker of this node is not there, or has not come to it yet");
     add_text(out, "args");
     add_arguments(out, r, prefix);
 }
@@ -114,7 +115,8 @@ static RedisDict *listed_ids(const char *at, const char *end, long long entries)
     struct resp_item entry, name, value;
     RedisDict *ids = redis.CreateDict(NULL);
     while (entries-- > 0 && resp_next(&at, end, &entry)) {
-        if (entry.kind != '*' || entry.children < 2 || !resp_next(&at, end, &name) || !resp_next(&at, end, &value)) break;
+        if (entry.kind != '*' || entry.children < 2 || !resp_next(&at, end, &name) || !resp_next(&at, end, &value))
+            break;
         if (value.kind == '$' && !value.null) redis.DictSetC(ids, (void *)value.text, value.length, ids);
         resp_skip(&at, end, name.children + value.children + entry.children - 2);
     }

@@ -18,7 +18,7 @@
 
 struct gears_state gears;
 
-enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
+enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2, RETRY_MS = 3000, DOUBLINGS = 8 };
 
 /* ---- memory ---- */
 
@@ -34,7 +34,6 @@ static void registration_free(struct registration *registration) {
     redis.Free(registration);
 }
 
-/* With all its registrations. */
 static void session_free(struct session *session) {
     while (session->first) {
         struct registration *next = session->first->next;
@@ -90,15 +89,16 @@ static bool read_body(struct frame_list *list, struct registration *registration
         return false;
     bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) &&
                  read_words(list, &registration->commands);
-    bool keys_reader = frame_bytes_equal(&reader, "KeysReader");
-    registration->follows_keys = keys_reader || frame_bytes_equal(&reader, "StreamReader");
+    registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->follows_keys = registration->keys_reader || frame_bytes_equal(&reader, "StreamReader");
     registration->holds_writers = registration->follows_keys && holds_writers(&registration->commands);
     registration->sync = frame_bytes_equal(&mode, "sync");
     registration->trigger = text_copy(trigger.data, trigger.length);
     registration->prefix = prefix_new(prefix.data, prefix.length);
-    registration->hooks_get = keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
-                              words_hold(&registration->events, "keymiss");
-    registration->wants_events = registration->follows_keys && (registration->commands.count == 0 || registration->holds_writers);
+    registration->hooks_get = registration->keys_reader && hooks_get(&registration->commands) &&
+                              registration->events.count == 1 && words_hold(&registration->events, "keymiss");
+    registration->wants_events = registration->follows_keys &&
+                                 (registration->commands.count == 0 || registration->holds_writers);
     return valid;
 }
 
@@ -124,7 +124,8 @@ static struct session *read_session(const char *payload, size_t length) {
     if (!frame_list_open(payload, length, &list)) return NULL;
     struct session *session = redis.Calloc(1, sizeof *session);
     bool valid = read_text(&list, &session->id, NULL) && read_text(&list, &session->user, NULL) &&
-                 read_text(&list, &session->code, &session->code_length) && frame_list_number(&list, &count) && count >= 0;
+                 read_text(&list, &session->code, &session->code_length) && frame_list_number(&list, &count) &&
+                 count >= 0;
     /* registrations in the order in which the script made them */
     struct registration **end = &session->first;
     while (valid && count-- > 0) {
@@ -189,23 +190,30 @@ static void send_now(const struct session *session, uint64_t request, bool drop)
 static void drop_from_worker(const struct session *session) { send_now(session, 0, true); }
 
 /* NULL where it was removed meanwhile. */
-static struct session *session_replayed_by(const struct pending *pending) {
-    const char *id = pending->data;
+static struct session *session_named(const char *id) {
     return redis.DictGetC(gears.sessions, (void *)id, strlen(id), NULL);
 }
 
-/* The worker has run the code again, or could not. */
+static void retry(RedisCtx *ctx, void *id);
+
+/* The worker has run the code, or could not; where it took too long it is asked later. */
 static void finish_replay(struct pending *pending, const char *resp, size_t length) {
-    struct session *session = session_replayed_by(pending);
+    struct session *session = session_named(pending->data);
+    bool late = length > 8 && memcmp(resp, "-TIMEOUT", 8) == 0;
     if (session && resp[0] == '-') set_inactive(session, resp + 1, length - 3);
-    if (session && resp[0] != '-') session->deaths = 0;
+    if (session && resp[0] != '-') session->deaths = session->tries = 0;
+    if (session && late)
+        redis.CreateTimer(shardqa.ctx, RETRY_MS << session->tries, retry, text_copy(session->id, strlen(session->id)));
+    if (session && late && session->tries < DOUBLINGS) session->tries++;
     pending_free(pending);
 }
 
 /* The worker ended while it ran this code again. */
 static void blame_session(struct pending *pending) {
-    static const char why[] = "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by RG.UNREGISTER";
-    struct session *session = session_replayed_by(pending);
+    static const char why[] =
+        "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by "
+        "RG.UNREGISTER";
+    struct session *session = session_named(pending->data);
     if (session == NULL || ++session->deaths < DEATHS_MOST) return;
     session->barred = true;
     set_inactive(session, why, sizeof why - 1);
@@ -224,6 +232,14 @@ static void send_session(struct session *session) {
     send_now(session, pending->id, false);
 }
 
+/* Not where it was replaced, or a new worker has run it, since. Owns the id. */
+static void retry(RedisCtx *ctx, void *id) {
+    struct session *session = session_named(id);
+    (void)ctx;
+    if (session && session->inactive && shardqa.link.started) send_session(session);
+    redis.Free(id);
+}
+
 /* ---- the registry ---- */
 
 /* `active` lists what gears_find walks: it is asked for every GET and every key event. */
@@ -236,7 +252,6 @@ static void add_active(struct registration *r) {
     gears.event_registrations += r->wants_events;
 }
 
-/* For gears_each_session. */
 static void count_session(const struct session *session, void *data) {
     (void)data;
     for (struct registration *r = session->first; r; r = r->next)
@@ -257,7 +272,19 @@ struct registration *gears_find(RegistrationTest test, void *data) {
     return NULL;
 }
 
-/* For qsort. */
+/* The log says once a session that it is told of less than it asked for. */
+bool gears_may(const struct registration *registration, RedisString *key, int access) {
+    struct session *session = registration->session;
+    if (rights_key(session->user, key, access)) return true;
+    if (!session->refused)
+        redis.Log(
+            shardqa.ctx, "warning",
+            "registration %s is not told of some keys that it follows: its user %s may not touch them (ACL SETUSER)",
+            registration->id, session->user);
+    session->refused = true;
+    return false;
+}
+
 static int by_order(const void *left, const void *right) {
     const struct session *a = *(struct session *const *)left, *b = *(struct session *const *)right;
     return a->order < b->order ? -1 : a->order > b->order;
@@ -275,13 +302,11 @@ void gears_each_session(void (*action)(const struct session *, void *), void *da
     redis.Free(all);
 }
 
-/* For gears_each_session. */
 static void send_each(const struct session *session, void *data) {
     (void)data;
     send_session((struct session *)session);
 }
 
-/* For gears_each_session. */
 static void drop_each(const struct session *session, void *data) {
     (void)data;
     drop_from_worker(session);
@@ -327,7 +352,8 @@ void gears_clear(void) {
 /* From ourselves, the AOF or the master alone. False: the error is replied. */
 static bool internal_allowed(RedisCtx *ctx) {
     if (shardqa.calling > 0 || command_is_replayed(ctx)) return true;
-    redis.ReplyWithError(ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
+    redis.ReplyWithError(
+        ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
     return false;
 }
 
@@ -338,7 +364,8 @@ int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
     if (!internal_allowed(ctx)) return REDIS_OK;
     const char *payload = redis.StringPtrLen(argv[1], &length);
     struct session *session = keep(payload, length);
-    if (session == NULL) return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
+    if (session == NULL)
+        return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
     redis.ReplicateVerbatim(ctx);
     if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
     return redis.ReplyWithSimpleString(ctx, "OK");
@@ -349,7 +376,6 @@ struct id_text {
     size_t length;
 };
 
-/* A test for gears_find. */
 static bool has_id(struct registration *registration, void *data) {
     struct id_text *by_id = data;
     return strlen(registration->id) == by_id->length && memcmp(registration->id, by_id->id, by_id->length) == 0;
@@ -426,7 +452,9 @@ bool gears_trigger_is_sync(const char *trigger, size_t length) {
 struct registration *gears_inactive_trigger(const char *trigger, size_t length) {
     for (long long i = 0; i < gears.registrations; i++) {
         struct registration *r = gears.active[i];
-        if (r->session->inactive && strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r;
+        if (r->session->inactive && strlen(r->trigger) == length && length > 0 &&
+            memcmp(r->trigger, trigger, length) == 0)
+            return r;
     }
     return NULL;
 }
@@ -459,7 +487,8 @@ static const char *owner_of(const struct frame *frame, const struct session *ses
     const char *user = rights_of_script(frame->id);
     const struct session *current = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
     if (user != NULL || current == NULL) return user;
-    bool same = current->code_length == session->code_length && memcmp(current->code, session->code, current->code_length) == 0;
+    bool same = current->code_length == session->code_length &&
+                memcmp(current->code, session->code, current->code_length) == 0;
     return same ? current->user : NULL;
 }
 
@@ -496,7 +525,6 @@ bool gears_frame_unregister(const struct frame *frame) {
 
 /* ---- in the RDB ---- */
 
-/* For gears_each_session. */
 static void save_session(const struct session *session, void *io) {
     struct buffer payload;
     gears_encode(session, &payload);
@@ -515,7 +543,10 @@ static void aux_save(RedisIO *io, int when) {
 static int aux_load(RedisIO *io, int encoding, int when) {
     (void)when;
     if (encoding != GEARS_ENCODING) {
-        redis.LogIOError(io, "warning", "registrations are saved in version %d, this module reads version %d; use the module that wrote them", encoding, GEARS_ENCODING);
+        redis.LogIOError(
+            io, "warning",
+            "registrations are saved in version %d, this module reads version %d; use the module that wrote them",
+            encoding, GEARS_ENCODING);
         return REDIS_ERR;
     }
     /* a data set replaces everything, functions too */
@@ -536,17 +567,16 @@ static int aux_load(RedisIO *io, int encoding, int when) {
 /* No key ever has this type; Redis asks for these all the same. */
 static void *no_load(RedisIO *io, int encoding) {
     (void)encoding;
-    redis.LogIOError(io, "warning", "a key of the type that only carries registrations was met; the payload is damaged");
+    redis.LogIOError(io, "warning",
+                     "a key of the type that only carries registrations was met; the payload is damaged");
     return NULL;
 }
 
-/* As no_load. */
 static void no_save(RedisIO *io, void *value) {
     (void)io;
     (void)value;
 }
 
-/* As no_load. */
 static void no_rewrite(RedisIO *io, RedisString *key, void *value) {
     (void)io;
     (void)key;

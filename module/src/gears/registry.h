@@ -18,6 +18,7 @@ struct registration {
     char *trigger;         /* owned; of a CommandReader, else "" */
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
     bool sync;             /* mode='sync': its trigger may hold a transaction or a script */
+    bool keys_reader;
     bool follows_keys;     /* a KeysReader or StreamReader; else a CommandReader */
     bool holds_writers;    /* mode='sync': what caused an event is replied after its function */
     struct words commands; /* that it hooks (hooks.h) */
@@ -38,14 +39,17 @@ struct session {
     struct registration *first; /* owned, in the order of the code */
     char *inactive;            /* owned; why no worker has its functions; NULL: it has, or will have */
     int deaths;                /* of workers that ran it again; DEATHS_MOST put it into quarantine */
+    int tries;                 /* of its replay, in a row, which took too long */
     bool barred;               /* in quarantine: no worker is given it */
+    bool refused;              /* its user may not touch what it follows, and the log says so */
     uint64_t order;            /* a later session has a higher one: of hooks of one command the last is the first */
 };
 
 void gears_send_sessions(void); /* SESSION frames for a worker that was just started */
 bool gears_store(const char *payload, size_t length);     /* of a REGISTER frame; false: malformed */
 void gears_encode(const struct session *session, struct buffer *payload); /* the inverse */
-void gears_clear(void);                                   /* before another data set is loaded; the worker drops them too */
+/* before another data set is loaded; the worker drops them too */
+void gears_clear(void);
 
 void gears_each_session(void (*action)(const struct session *, void *), void *data);
 bool gears_trigger_is_sync(const char *trigger, size_t length);
@@ -61,9 +65,14 @@ bool gears_frame_unregister(const struct frame *frame);
 typedef bool (*RegistrationTest)(struct registration *registration, void *data);
 struct registration *gears_find(RegistrationTest test, void *data);
 
-const char *gears_session_user(const char *id, size_t length);   /* of the session of this id; borrowed, NULL: there is none */
+/* May who registered it do so to the key? Judged each time, as rights change. */
+bool gears_may(const struct registration *registration, RedisString *key, int access);
+
+/* of the session of this id; borrowed, NULL: there is none */
+const char *gears_session_user(const char *id, size_t length);
 struct session *gears_session_of(const char *id, size_t length); /* of this registration; NULL: there is none */
-bool gears_unregister(const char *id, size_t length);            /* here and in the worker; false: there is none. Replicates nothing */
+/* here and in the worker; false: there is none. Replicates nothing */
+bool gears_unregister(const char *id, size_t length);
 
 int gears_type_create(RedisCtx *ctx); /* the type whose aux data holds the registrations */
 int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc);

@@ -10,9 +10,11 @@
 #include "core/section.h"
 #include "core/text.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/registry.h"
 
-#define REFUSAL "ERR can not run gears inside MULTI, a script, a module's call, replication or loading, because it has to wait"
+#define REFUSAL                                                                                                        \
+    "ERR can not run a non-sync execution inside a MULTI/LUA, a module's call, replication or loading: it has to wait"
 
 /* RG.DUMPREGISTRATIONS gets what only the module knows. */
 static void finish_dump(struct pending *pending, const char *resp, size_t length) {
@@ -26,11 +28,12 @@ enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP }
 
 /* Only for clients that may block: the client of a nested call or of a loading AOF has no user,
  * and asking for its name crashes Redis 7.0. */
-static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what, const RedisString *user) {
+static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what,
+                       const RedisString *user) {
     struct frame_writer w;
     size_t user_length = 0;
     const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
-    if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
+    if (!pending_may_block(ctx, REFUSAL) || !pending_has_room_soon(ctx)) return REDIS_OK;
     /* admission: scripts that go on after their reply are bounded as well */
     if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.arguments.max_pending)
         return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
@@ -41,7 +44,7 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     if (what == FORWARD_DUMP) pending->on_reply = finish_dump;
     pending->after_registrations = what != FORWARD_TRIGGER;
     pending->renewable = what == FORWARD_TRIGGER;
-    if (what == FORWARD_TRIGGER) pending->latency = &shardqa.trigger_latency;
+    if (what == FORWARD_TRIGGER) pending->latency = &gears.trigger_latency;
     pending->user = user ? text_copy(user_name, user_length) : rights_current_user(ctx);
     if (what == FORWARD_SCRIPT) rights_hold(pending->id, pending->user);
     /* the command as it came */
@@ -65,13 +68,16 @@ static bool worker_answers(void) { return shardqa.link.state == LINK_READY && li
 int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL) || !rights_may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
-    return forward(ctx, argv, argc, 0, FORWARD_SCRIPT); /* a batch job over the keyspace may take hours; the client may leave */
+    /* a batch job over the keyspace may take hours; the client may leave */
+    return forward(ctx, argv, argc, 0, FORWARD_SCRIPT);
 }
 
 /* For commands that show or end what others run, or change a setting. */
 static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms) {
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
+    if (!rights_may_debug(ctx))
+        return redis.ReplyWithError(
+            ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
     return forward(ctx, argv, argc, timeout_ms, FORWARD_OTHER);
 }
 
@@ -87,7 +93,9 @@ static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long 
  * RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id ...]
  * RG.PYLOGS [after]
  * RG.PYPROFILE verb session [order] */
-int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.arguments.timeout_ms); }
+int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) {
+    return forward_admin(ctx, argv, argc, shardqa.arguments.timeout_ms);
+}
 
 /* RG.GETRESULTSBLOCKING id */
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
@@ -100,12 +108,16 @@ int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     if (argc != 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
+    if (!rights_may_debug(ctx))
+        return redis.ReplyWithError(
+            ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
     const char *id = redis.StringPtrLen(argv[1], &length);
     struct session *session = gears_session_of(id, length);
-    if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER);
+    if (session && session->inactive == NULL && (worker_answers() || link_returns()))
+        return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* other shards' workers may be starting, too */
     if (!gears_unregister(id, length))
-        return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does", (int)(length < 80 ? length : 80), id);
+        return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does",
+                           (int)(length < 80 ? length : 80), id);
     redis.Replicate(ctx, "RG._UNREGISTER", "s", argv[1]);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
@@ -118,9 +130,12 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     const char *trigger = redis.StringPtrLen(argv[1], &length);
     struct registration *inactive = gears_inactive_trigger(trigger, length);
-    if (inactive) return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
-    int within = CTX_MULTI | CTX_LUA, no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE, flags = redis.GetContextFlags(ctx);
-    if (flags & within && !(flags & no) && gears_trigger_is_sync(trigger, length)) return section_trigger(ctx, argv, argc);
+    if (inactive)
+        return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
+    int within = CTX_MULTI | CTX_LUA, no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE,
+        flags = redis.GetContextFlags(ctx);
+    if (flags & within && !(flags & no) && gears_trigger_is_sync(trigger, length))
+        return section_trigger(ctx, argv, argc);
     return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_TRIGGER);
 }
 
@@ -132,11 +147,14 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
 int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 4) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
-    if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
-    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
-    if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER);
+    if (!rights_may_debug(ctx))
+        return redis.ReplyWithError(
+            ctx,
+            "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
+    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") ||
+                       text_is(argv[3], "COMMIT");
     /* no deadline: its functions may import large packages, and the peer has a patience of its own */
+    if (argc < 8 || !for_another) return forward(ctx, argv, argc, 0, FORWARD_OTHER);
     return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, rights_may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
 }
 
@@ -160,4 +178,6 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
  * RG.PYSTATS
  * RG.INFOCLUSTER
  * RG.REFRESHCLUSTER */
-int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER); }
+int rg_request(RedisCtx *ctx, RedisString **argv, int argc) {
+    return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER);
+}

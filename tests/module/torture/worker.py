@@ -154,7 +154,7 @@ def tensors(layout: bytes, data: list[bytes]) -> Iterator[Tensor]:
 
 
 def copies(inputs: list[Tensor], count: int) -> list[bytes]:
-    """As many outputs as are wanted, of what came in."""
+    """The inputs, repeated until there are as many outputs as are wanted."""
     made = [(inputs or [(b"FLOAT 1", bytes(4))])[n % max(1, len(inputs))] for n in range(count)]
     return [b";".join(layout for layout, _ in made), *(data for _, data in made)]
 

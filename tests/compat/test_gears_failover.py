@@ -1,0 +1,39 @@
+"""A master that dies while a function runs on every shard: the caller is told, and the replica runs it after."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from redis import RedisCluster
+
+from shardqa.cluster.local import LocalCluster
+from tests.compat.scripts import send
+from tests.nodes import kill_node, wait_until
+
+KEYS = 600
+SLOW = "import time\nGB().map(lambda r: (time.sleep({pause}), r['key'])[1]).count().run('f:*')"
+
+
+def test_the_caller_hears_of_it_and_the_replica_runs_the_function(start_cluster: Callable[..., LocalCluster]) -> None:
+    cluster = start_cluster(shards=3, replicas=1)
+    host, _, port = cluster.seed().rpartition(":")
+    client: Any = RedisCluster(host=host, port=int(port), decode_responses=True, socket_timeout=60)
+    for n in range(KEYS):
+        client.set(f"f:{n}", n)
+    client.execute_command("WAIT", 1, 10_000, target_nodes=RedisCluster.PRIMARIES)
+    first = client.get_redis_connection(client.get_node("127.0.0.1", int(port)))
+    assert send(first, "RG.PYEXECUTE", SLOW.format(pause=0)) == [[str(KEYS)], []]
+
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(send, first, "RG.PYEXECUTE", SLOW.format(pause=0.02))
+        wait_until(lambda: send(first, "RG.DUMPEXECUTIONS"), "it runs")
+        kill_node(cluster, 1)
+        (count,), (error,) = reply.result(60)
+    assert int(count) < KEYS
+    assert f"shard 127.0.0.1:{int(port) + 1} did not answer" in error
+
+    def counted() -> bool:
+        return bool(send(first, "RG.PYEXECUTE", SLOW.format(pause=0)) == [[str(KEYS)], []])
+
+    wait_until(counted, "the replica took over", 60)
+    client.close()
