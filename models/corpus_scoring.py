@@ -6,7 +6,7 @@ so that reader's own scores count then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Literal
@@ -14,18 +14,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from shardqa.answer_lines import Lines
-from shardqa.models.scoring import AnswerWeights, Scoring, Spanned
+from shardqa.models.scoring import AnswerWeights, Scoring
 
 DIGEST_BYTES = 6  # as an epoch's name in keys: few scorings are ever compared
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPassage:
-    """A passage found for a question, with all that the reader found in it."""
-
-    document: str
-    rank_score: float
-    spans: tuple[Spanned, ...]
 
 
 class FittedOn(BaseModel):
@@ -79,7 +70,7 @@ class CorpusScoring(BaseModel):
 
     @cached_property
     def name(self) -> str:
-        """Short, and another one for other weights: answers are kept by it."""
+        """A short digest of reader, weights and lines: cached answers are kept under it."""
         return _digest(self.model_dump_json(include={"reader", "answer", "below"}))
 
 

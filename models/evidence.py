@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PER_PASSAGE = 8
 """Sentences of a passage that may become evidence: a passage of 128 word pieces seldom has more, a table's rows do."""
 
-LEAST = 0.15
+LEAST_CHANCE = 0.15
 """The chance below which no sentence is shown beside an answer's own. It is not fitted: a line that suits the kinds of
 texts of a fit hides what answers in texts of other kinds."""
 
@@ -87,7 +87,7 @@ def sentence_means(evidence: NDArray[np.floating[Any]], firsts: NDArray[np.int64
 def worth_showing(chances: NDArray[np.float64], words: NDArray[np.int64]) -> NDArray[np.bool_]:
     """The sentences of a text to show for the highest word F1 that is to be expected, [sentences].
 
-    They are the likeliest that reach LEAST; expected words over expected words stand for the expected F1. So a text
+    Those are the likeliest from LEAST_CHANCE on; expected words over expected words stand for the expected F1. A text
     where little is sure shows its best all the same, and one where much is sure leaves out the doubtful (Jansche 2007,
     "A maximum expected utility framework for binary sequence labeling").
     """
@@ -95,7 +95,7 @@ def worth_showing(chances: NDArray[np.float64], words: NDArray[np.int64]) -> NDA
     expected = np.cumsum((chances * words)[order])
     f1 = 2 * expected / np.maximum(1e-9, np.cumsum(words[order]) + expected[-1:])
     rank = np.argsort(order, kind="stable")
-    return (rank <= (f1.argmax() if len(f1) else 0)) & (chances >= LEAST)
+    return (rank <= (f1.argmax() if len(f1) else 0)) & (chances >= LEAST_CHANCE)
 
 
 def own(

@@ -172,7 +172,7 @@ def _conclude(
         candidates.append(spans.Candidate(min(one.null for one in decoded), 0, 0))
     candidates.sort(key=lambda one: -one.score)
     answers = [
-        {"score": one.score, "start": one.start, "end": one.end, "answer": text[one.start : one.end]}
+        {"score": min(1.0, one.score), "start": one.start, "end": one.end, "answer": text[one.start : one.end]}
         for one in candidates[:top_k]
     ]
     return answers[0] if len(answers) == 1 else answers

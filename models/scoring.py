@@ -2,14 +2,15 @@
 
 Three logistic models, all the reader's own (``scoring.json`` beside its network, in Redis the model's TAG):
 
-* a **span** alone: its margin and its passage's lag. It orders the candidates, on each shard and over all.
+* a **span** of a passage that is given: its margin. With its passage's lag, its evidence and relevance, each weighed
+  anew, it orders the candidates of a question, on each shard and over all.
 * an **answer** among the candidates of a question: also how far it lies above the next different one, how far the
   best passage stands out, how long the question is, and how well its passage ranks. It is the score that a user sees;
   an answer in sentences has weights of its own, for the signals of the best sentence.
 * a **sentence** among all that were read: whether it is evidence.
 
 All signals are of what the shards' replies have together, so a score does not depend on how the corpus is sharded. The
-weights are fitted by `calibrate.py`; docs/scores.md says what a score means.
+weights are fitted by `shardqa-models calibrate`; docs/scores.md says what a score means.
 """
 
 from __future__ import annotations
@@ -21,21 +22,19 @@ from dataclasses import MISSING, asdict, dataclass
 from functools import cache, lru_cache
 from operator import attrgetter, mul
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from shardqa.answer_lines import Lines
 from shardqa.errors import BadModel
 from shardqa.models import metrics, shipped
 
 SCORING_FILE = "scoring.json"
-VERSION = 5
-READABLE = (3, 4, VERSION)
-"""Version 3 had no rank among the signals, and no weights of sentences; version 4 no evidence, no relevance."""
+VERSION = 6
 
 FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
 
-Weights = TypeVar("Weights", "SpanWeights", "AnswerWeights", "EvidenceWeights", Lines)
+Weights = TypeVar("Weights", "SpanWeights", "OrderWeights", "AnswerWeights", "EvidenceWeights", Lines)
 
 WIDEST = 12.0
 """Logits: a gap is held within +-this, and is this where there is no other answer."""
@@ -54,6 +53,18 @@ class SpanWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderWeights:
+    """Puts a question's candidates in order: a regression over all of them; per unit of each signal."""
+
+    margin: float
+    lag: float
+    evidence: float
+    """Per logit of the mean evidence of its sentence's tokens."""
+    relevance: float
+    """Per logit that its passage answers the question at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerWeights:
     """A logistic regression over an answer's signals, which `Signals` explains; log-odds."""
 
@@ -63,14 +74,9 @@ class AnswerWeights:
     gap: float
     fall: float
     length: float
-    rank: float = 0.0
-    evidence: float = 0.0
-    relevance: float = 0.0
-
-
-SENTENCES = AnswerWeights(bias=-1.68, margin=0.195, lag=-3.79, gap=0.0472, fall=2.67, length=-1.4, rank=1.84)
-SENTENCES_BELOW = Lines(unsure=0.13, balanced=0.41, sure=0.65)
-"""Fitted to reader-v2 as `calibrate` does; a sentence is right that holds a reference answer, or is part of one."""
+    rank: float
+    evidence: float
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +94,19 @@ class EvidenceWeights:
     """Per logit that its passage answers the question at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spanned:
-    """A candidate as scoring sees it."""
-
-    text: str
-    span_logit: float
-    null_logit: float
-    rank_score: float
-    evidence: float = 0.0
-    relevance: float = 0.0
+class Spanned(Protocol):
+    """A candidate of scoring, a span or a sentence."""
 
     @property
-    def margin(self) -> float:
-        return self.span_logit - self.null_logit
+    def text(self) -> str: ...
+    @property
+    def margin(self) -> float: ...
+    @property
+    def rank_score(self) -> float: ...
+    @property
+    def evidence(self) -> float: ...
+    @property
+    def relevance(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +152,16 @@ _signals = attrgetter(*SIGNALS)
 @dataclass(frozen=True, slots=True)
 class Scoring:
     span: SpanWeights
+    order: OrderWeights
     answer: AnswerWeights
     below: Lines
     no_answer_below: float
     """Of a span alone: where one passage is given and read, the score under which it does not say."""
-    evidence: EvidenceWeights = EvidenceWeights()
-    """Readers that were calibrated without marked sentences have the defaults, here and below."""
-    sentences: AnswerWeights = SENTENCES
+    sentences: AnswerWeights
     """Of an answer in sentences, by the signals of the best one."""
-    sentences_below: Lines = SENTENCES_BELOW
+    sentences_below: Lines
+    evidence: EvidenceWeights = EvidenceWeights()
+    """Readers that were calibrated without marked sentences have the defaults."""
 
     # ---- files and labels
 
@@ -173,20 +179,21 @@ class Scoring:
         """The inverse of `record`. Raises ValueError, TypeError, KeyError."""
         if not isinstance(record, Mapping):
             raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
-        if record["version"] not in READABLE:
+        if record["version"] != VERSION:
             raise ValueError(f"version {record['version']} of a scoring is not known here, {VERSION} is")
         return cls(
             _weights(SpanWeights, record["span"]),
+            _weights(OrderWeights, record["order"]),
             _weights(AnswerWeights, record["answer"]),
             _weights(Lines, record["below"]),
             _finite(record["no_answer_below"]),
-            _weights(EvidenceWeights, record["evidence"]) if "evidence" in record else EvidenceWeights(),
-            _weights(AnswerWeights, record["sentences"]) if "sentences" in record else SENTENCES,
-            _weights(Lines, record["sentences_below"]) if "sentences" in record else SENTENCES_BELOW,
+            _weights(AnswerWeights, record["sentences"]),
+            _weights(Lines, record["sentences_below"]),
+            _weights(EvidenceWeights, record["evidence"]),
         )
 
     def record(self) -> dict[str, Any]:
-        """As it stands in JSON."""
+        """The fields for its JSON."""
         return {"version": VERSION, **_fields(self)}
 
     @classmethod
@@ -217,6 +224,12 @@ class Scoring:
         return chance(
             weights.bias + weights.margin * (span_logit - null_logit) + weights.lag * lag(rank_score, best_rank)
         )
+
+    def precedence(self, span: Spanned, lag: float) -> float:
+        """Orders a question's candidates: the highest is the answer, if any is. ``lag`` is of the span's passage."""
+        weights = self.order
+        of_passage = weights.lag * lag + weights.relevance * span.relevance
+        return weights.margin * span.margin + weights.evidence * span.evidence + of_passage
 
     def confidence(self, signals: Signals) -> float:
         """The probability, above 0 and below 1, that the best of a question's candidates answers it."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from shardqa.errors import BadModel
 
-NAME = "reader-v3-int8"
+NAME = "reader-v4-int8"
 """The reader's name in keys and in what the API reports."""
 
-ENCODER_NAME = "all-minilm-l6-v2-int8"
+ENCODER_NAME = "encoder-v2-int8"
 """The name of the encoder, which gives passages their vectors."""
 
 CHECKSUMS_FILE = "checksums.json"

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from bench import retrieval
 from shardqa.gears_functions.splitting import split
-from shardqa.models import shipped, squad
+from shardqa.models import shipped
 from shardqa.models.metrics import recall_at
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 
 QUESTIONS = 1_500  # every seventh of the file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="needs onnx (pip install './toolchain')")
+pytest.importorskip("onnx", reason="needs onnx (pip install './toolchain[train]')")
 
 from tests.unit.models import processors
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.models.span_edges import widened
+from shardqa.models.span_edges import in_row, widened
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,13 @@ from shardqa.models.span_edges import widened
         ("The New York-based firm", "New York", "New York"),
         ("It stands. Still.", "stands", "stands"),
         ("風車/水車は川にある", "風車", "風車"),
+        ("Its hash is 4be1c09d77a2ff31.", "4", "4be1c09d77a2ff31"),
+        ("Run 7d3c41f0-09aa-4c1e-b7d2-61aa0cc912ef, then", "4c1e", "7d3c41f0-09aa-4c1e-b7d2-61aa0cc912ef"),
+        ("See https://mill.org/a?b=1&c=%20d, or ask.", "https", "https://mill.org/a?b=1&c=%20d"),
+        ("Bought on: 2022-06-27; Height: 4.", "2022-06", "2022-06-27"),
+        ("It ran from 1914-1918.", "1914", "1914"),
+        ("The lot MK-4471 is sold.", "MK", "MK-4471"),
+        ("Asa Löwe sails.", "Asa L", "Asa Löwe"),
     ],
 )
 def test_a_span_grows_to_whole_names_and_brackets_and_no_further(text: str, span: str, whole: str) -> None:
@@ -38,3 +45,21 @@ def test_a_span_never_shrinks_and_stays_in_its_text(text: str, first: int, secon
     start, end = sorted((min(first, len(text)), min(second, len(text))))
     begin, stop = widened(text, start, end)
     assert 0 <= begin <= start <= end <= stop <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("span", "answer"),
+    [
+        ("Room", "2.09"),
+        ("Room: 2.09; City", "2.09"),
+        ("Tarn", "Tarn Crafts"),
+        ("once a week, by hand", "once a week, by hand"),
+        ("Not in it", "Not in it"),
+    ],
+)
+def test_a_span_of_a_row_is_one_cell_or_lies_in_a_long_one(span: str, answer: str) -> None:
+    cells = [("Maker", "Tarn Crafts"), ("Room", "2.09"), ("City", "Lisk"), ("Care", "Oil it once a week, by hand.")]
+    text = "Not in it. Maker Tarn Crafts has Room: 2.09; City: Lisk; Care: Oil it once a week, by hand."
+    start = text.index(span)
+    begin, stop = in_row(text, 11, cells, start, start + len(span))
+    assert text[begin:stop] == answer
