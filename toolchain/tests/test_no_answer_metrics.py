@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.answer_lines import Lines
-from shardqa.models.scoring import AnswerWeights, Scoring, SpanWeights
-from shardqa.models.squad import SquadQuestion
+from shardqa.models.scoring import AnswerWeights, OrderWeights, Scoring, SpanWeights
 from shardqa_toolchain.measure import Read
 from shardqa_toolchain.no_answer_metrics import expected_calibration_error, no_answer_metrics
+from shardqa_toolchain.squad import SquadQuestion
 
-EVEN = Scoring(SpanWeights(0.0, 1.0, -1.0), AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0.5, 0.5, 0.5), no_answer_below=0.5)
+NONE, HALF = AnswerWeights(*[0.0] * 9), Lines(0.5, 0.5, 0.5)
+EVEN = Scoring(SpanWeights(0.0, 1.0, -1.0), OrderWeights(1, -1, 0, 0), NONE, HALF, 0.5, NONE, HALF)
 
 
 def read(answer: str, margin: float, *answers: str) -> Read:

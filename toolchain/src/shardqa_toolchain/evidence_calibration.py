@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData
-from shardqa.models.calibrate import chances, logistic
 from shardqa.models.evidence import worth_showing
 from shardqa.models.scoring import EvidenceWeights
+from shardqa_toolchain.calibrate import chances, logistic
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shardqa.errors import BadData
-from shardqa.models import squad
+from shardqa_toolchain import squad
 
 TRAIN, DEV = "train", "dev"
 
@@ -39,7 +39,7 @@ class EvidenceRecord:
     """TRAIN, or DEV for what is never learnt from."""
 
     def as_json(self) -> dict[str, Any]:
-        """As a line has it."""
+        """The fields of a line."""
         return {
             "id": self.id,
             "question": self.question,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from shardqa.models import intervals
-from shardqa.models.intervals import Interval
+from shardqa_toolchain import intervals
+from shardqa_toolchain.intervals import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa.models import intervals, metrics
-from shardqa.models.intervals import Interval
+from shardqa.models import metrics
+from shardqa_toolchain import intervals
+from shardqa_toolchain.intervals import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

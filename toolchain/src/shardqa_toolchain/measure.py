@@ -1,6 +1,6 @@
 """EM and F1 of a reader on SQuAD, given the right paragraph, and against another reader on the same questions.
 
-    shardqa-models measure models/reader-v3-int8 ../shared/data/squad/dev-v1.1.json.gz
+    shardqa-models measure models/reader-v4-int8 ../shared/data/squad/dev-v1.1.json.gz
 
 Paragraphs too long for a row are read in overlapping windows, of which the best span counts, as in the original BERT.
 """
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardqa.errors import BadData
-from shardqa.models import metrics, sentences, squad
+from shardqa.models import metrics, sentences
 from shardqa.models.reader import Row
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.windows import STRIDE_TOKENS as STRIDE_TOKENS
 from shardqa_toolchain.windows import WINDOW_TOKENS as WINDOW_TOKENS
 from shardqa_toolchain.windows import best_span

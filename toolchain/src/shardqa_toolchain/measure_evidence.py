@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData, BadModel, QuestionTooLong
-from shardqa.models.calibrate import auroc
 from shardqa.models.evidence import sentence_means
 from shardqa.models.reader import EVIDENCE, RELEVANCE, Row, batches
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain import evidence_lines
+from shardqa_toolchain.calibrate import auroc
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE_HEADS
 from shardqa_toolchain.conversion.networks import Network, open_network
 from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores, Extent, counted, summed

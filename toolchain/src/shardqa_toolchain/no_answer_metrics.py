@@ -1,6 +1,6 @@
 """Measures of how well a reader knows what it does not know: SQuAD 2.0's, the calibration error, the fit of a score.
 
-    shardqa-models measure models/reader-v3-int8 ../shared/data/squad/dev-v2.0.json.gz
+    shardqa-models measure models/reader-v4-int8 ../shared/data/squad/dev-v2.0.json.gz
 
 The right paragraph is given, or one that only looks right. A question without an answer counts 1 when nothing is
 answered, else 0 (Rajpurkar et al. 2018, section 4).
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shardqa.models.calibrate import RIGHT_F1
 from shardqa.models.scoring import Scoring
+from shardqa_toolchain.calibrate import RIGHT_F1
 from shardqa_toolchain.measure import Read
 
 # Of the calibration error, of equal width (Guo et al. 2017, section 2).

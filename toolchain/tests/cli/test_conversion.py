@@ -17,13 +17,14 @@ def test_export_writes_a_folder_and_shows_the_verdict(reader: Path, tmp_path: Pa
     assert (tmp_path / "out" / "model.onnx").exists()
 
 
-def test_quantize_prints_the_verdict_as_json(reader: Path, tmp_path: Path) -> None:
+def test_quantize_prints_the_verdict_as_json(tmp_path: Path) -> None:
+    reader = write_tiny(tmp_path / "reader", tiny_weights(seed=4))
     result = command("quantize", reader, "--out", tmp_path / "out", "--json")
     assert json.loads(result.stdout)["passed"] is True
 
 
 def test_quantize_sends_a_reader_without_scores_to_have_them_fitted(tmp_path: Path) -> None:
-    checkpoint = write_tiny(tmp_path / "checkpoint")
+    checkpoint = write_tiny(tmp_path / "checkpoint", tiny_weights(seed=4))
     step = "next: shardqa-models candidates"
     assert step in command("quantize", checkpoint, "--out", tmp_path / "bare").stderr
     shipped_scoring().save(checkpoint)
@@ -49,5 +50,5 @@ def test_what_is_no_checkpoint_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 def test_a_missing_library_is_named(reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardqa.extras.find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"pip install '\./toolchain'"):
+    with pytest.raises(SetupError, match=r"pip install '\./toolchain\[train\]'"):
         command("export", reader, "--out", tmp_path / "out")

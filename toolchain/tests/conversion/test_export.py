@@ -13,7 +13,7 @@ import torch
 
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
-from shardqa.models.cards import Card, CardStep, address
+from shardqa_toolchain.cards import Card, CardStep, address
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.networks import open_network

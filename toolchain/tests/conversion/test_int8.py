@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from shardqa.errors import BadData, SetupError
-from shardqa.models.cards import Card
 from shardqa.models.reader import Batch
+from shardqa_toolchain.cards import Card
 from shardqa_toolchain.conversion import quantize as quantizing
 from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
@@ -116,12 +116,13 @@ def test_two_products_of_the_largest_steps_fit_in_16_bits() -> None:
     assert 2 * 255 * COLUMN_STEPS < 2**15
 
 
-def test_dynamic_int8_passes_and_says_how_it_was_made(reader: Path, tmp_path: Path) -> None:
-    assert quantize(reader, tmp_path / "out").passed
+def test_dynamic_int8_is_nearer_than_rounding_and_says_how_it_was_made(reader: Path, tmp_path: Path) -> None:
+    verdict = quantize(reader, tmp_path / "out", check=Check(keep_failing=True))
+    assert verdict.error < 0.02, "that of rounding is 0.03; a random reader's best spans are accidents"
     step = Card.load(tmp_path / "out").steps[-1]
     assert step.settings["form"] == "dynamic"
     assert "seeds" in step.settings["evened_on"]
-    assert (step.verdict or {})["passed"] is True
+    assert (step.verdict or {})["passed"] is verdict.passed
     assert (tmp_path / "out" / "model.onnx").stat().st_size < (reader / "model.safetensors").stat().st_size
 
 

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from shardqa.errors import BadModel
-from shardqa.models.cards import Card
+from shardqa_toolchain.cards import Card
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.optimize import optimize
 from shardqa_toolchain.conversion.verify import verify

@@ -11,8 +11,9 @@ import torch
 import transformers
 
 from shardqa.errors import BadModel
-from shardqa.models import cards, shipped
+from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.training import qa

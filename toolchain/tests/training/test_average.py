@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models import cards
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.training.average import average
 from toolchain.tests import tiny

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shardqa.errors import BadData
-from shardqa.models import cards
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.training import distil
 from shardqa_toolchain.training.loop import Schedule

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData
-from shardqa.models import squad
+from shardqa_toolchain import squad
 from shardqa_toolchain.faults import align
 from shardqa_toolchain.training import examples
 from toolchain.tests import tiny

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadData
-from shardqa.models import shipped, squad
+from shardqa.models import shipped
+from shardqa_toolchain import squad
 from shardqa_toolchain.training import mixture
 from shardqa_toolchain.training.mixture import Mixture, MixtureSource
 from shardqa_toolchain.training.retrieved import PassageRows

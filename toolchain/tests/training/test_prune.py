@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData
-from shardqa.models import cards
+from shardqa_toolchain import cards
 from shardqa_toolchain.training import prune
 from shardqa_toolchain.training.network import SpanReader
 from shardqa_toolchain.training.saved import load_reader

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models import cards
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.training import qa
 from shardqa_toolchain.training.loop import Schedule

@@ -7,19 +7,23 @@ from shardqa.cli.verbs import HELP
 from shardqa_toolchain.cli import (
     calibration,
     conversion,
+    corpus_calibration,
     encoder,
+    eval,
     evidence,
+    graph,
     ladder,
     lists,
     multitask,
     packaging,
+    times,
     training,
     tuning,
 )
 
 app = typer.Typer(
     name="shardqa-models",
-    help="Train, shrink, check and package readers. 'shardqa models' stores them.",
+    help="Train, shrink, check, measure and package readers. 'shardqa models' stores them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP},
@@ -34,10 +38,14 @@ app.command("average")(training.average)
 app.command("adopt")(training.adopt)
 app.command("candidates")(calibration.candidates)
 app.command("calibrate")(calibration.calibrate)
+app.command("calibrate-corpus")(corpus_calibration.calibrate_corpus)
 app.command("calibrate-evidence")(calibration.calibrate_evidence)
 app.command("measure")(calibration.measure)
 app.command("measure-evidence")(evidence.measure_evidence)
 app.command("measure-lists")(lists.measure_lists)
+app.add_typer(eval.app, name="eval")
+eval.app.command("times")(times.times)
+app.command("graph")(graph.graph)
 app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)

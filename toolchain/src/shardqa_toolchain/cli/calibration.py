@@ -16,7 +16,7 @@ from shardqa.models import shipped
 from shardqa.models.scoring import SCORING_FILE, Scoring
 
 if TYPE_CHECKING:
-    from shardqa.models import calibrate as fitting
+    from shardqa_toolchain import calibrate as fitting
 
 ReaderArgument = Annotated[Path, typer.Argument(help="Folder of an ONNX reader.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of the network.", min=1)]
@@ -85,7 +85,7 @@ def calibrate(
 
     Example: shardqa-models calibrate my-reader-int8 --candidates found.jsonl
     """
-    from shardqa.models import calibrate as fitting
+    from shardqa_toolchain import calibrate as fitting
 
     questions = [question for path in files for question in fitting.read_candidates(path)]
     tests = [question for path in test or [] for question in fitting.read_candidates(path)]
@@ -94,7 +94,7 @@ def calibrate(
     if (reader / SCORING_FILE).exists():
         own = Scoring.load(reader)
         scoring = replace(scoring, evidence=own.evidence, sentences=own.sentences, sentences_below=own.sentences_below)
-    sentences = [question for path in files for question in fitting.read_sentences(path)]
+    sentences = [question for path in files for question in fitting.read_sentences(path, scoring.evidence)]
     if any(one.found for one in sentences):
         scoring = fitting.fit_sentences(sentences, scoring)
     results = {

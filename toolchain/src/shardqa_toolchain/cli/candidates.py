@@ -2,7 +2,7 @@
 
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
 ``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
-"rank_score", "evidence", "relevance"}, ...], "passages": [...]}``, as `shardqa.models.calibrate` reads it.
+"rank_score", "evidence", "relevance"}, ...], "passages": [...]}``, as `shardqa_toolchain.calibrate` reads it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from shardqa.cli.output import err
 from shardqa.errors import BadData
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.models import embedding, evidence, sentences, squad
+from shardqa.models import embedding, evidence, sentences
 from shardqa.models.embedding import StoredVector
 from shardqa.models.reader import Row, RowLogits, batches, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
-from shardqa_toolchain import evidence_lines
+from shardqa_toolchain import evidence_lines, squad
 
 ENCODER = "0" * 16  # its id: there is one here
 

@@ -11,12 +11,12 @@ from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import parts
 from shardqa.models import shipped
-from shardqa.models.intervals import Interval
 from shardqa_toolchain import evidence_metrics
 from shardqa_toolchain.cli import marked_texts
 from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
 from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores
+from shardqa_toolchain.intervals import Interval
 
 COLUMNS = ("file", "rows", "precision", "recall", "word F1", "IoU F1", "containment F1", "over the other reader")
 Counted = dict[str, list[EvidenceCounts]]  # by file
@@ -45,7 +45,7 @@ def measure_evidence(
     Each text is read as a document of its own; the sentences that are worth showing are shown, in four parts at most.
     With --against, the difference of word F1 has its 95 % interval (paired bootstrap).
 
-    Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v3-int8
+    Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v4-int8
     """
     rows = {file.name: spread(file, split, limit) for file in files}
     after = _counted(reader or shipped.folder(), rows, threads)

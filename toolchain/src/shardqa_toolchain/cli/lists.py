@@ -14,12 +14,13 @@ from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import merging, parts
 from shardqa.errors import BadData
-from shardqa.models import shipped, squad
-from shardqa.models.intervals import Interval
+from shardqa.models import shipped
+from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import Ranks
-from shardqa_toolchain import evidence_lines, list_metrics
+from shardqa_toolchain import evidence_lines, list_metrics, squad
 from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
 from shardqa_toolchain.evidence_lines import EvidenceRecord
+from shardqa_toolchain.intervals import Interval
 from shardqa_toolchain.list_metrics import ListScores
 
 COLUMNS = ("file", "rows", "precision", "recall", "partial F1", "exact F1", "over the other reader")
@@ -75,7 +76,7 @@ def _counted(folder: Path, rows: dict[str, list[EvidenceRecord]], threads: int) 
     }
 
 
-def _items(reply: dict[str, Any] | None, question: str) -> list[str]:
+def _items(reply: ShardReading | None, question: str) -> list[str]:
     spans = merging.scored([reply], question, Ranks([1.0], 1)) if reply else []
     return [item.text for item in parts.items(spans)] if spans else []
 

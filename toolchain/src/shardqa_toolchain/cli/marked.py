@@ -23,7 +23,7 @@ def _marked(record: EvidenceRecord, excerpts: Sequence[Excerpt]) -> MarkedRow:
     each = [counted(record.context, [(one.start, one.end)], record.spans) for one in excerpts]
     return MarkedRow(
         np.array([one.margin for one in excerpts]),
-        np.array([(one.evidence, one.passage["relevance"]) for one in excerpts]).reshape(-1, 2),
+        np.array([(one.evidence, one.relevance) for one in excerpts]).reshape(-1, 2),
         np.array([one.predicted_words for one in each], np.int64),
         np.array([one.true_words for one in each], np.int64),
         counted(record.context, [], record.spans).marked_words,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.progress import track
 
@@ -11,9 +10,10 @@ from shardqa.cli.output import err
 from shardqa.engine import parts
 from shardqa.engine.parts import Excerpt
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.gears_functions.functions.answer import Loaded, reading_of
+from shardqa.gears_functions.passage_reading import Loaded, reading_of
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import reader
+from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
@@ -45,12 +45,12 @@ class MarkedTexts:
         self._session = ReaderSession(folder, threads)
         self.scoring = Scoring.load(folder)
 
-    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[dict[str, Any] | None]:
+    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[ShardReading | None]:
         """Yields of each text the reply of a shard that holds it alone; None where the question is too long."""
         for record in track(records, f"Reading {name}", console=err, disable=not err.is_terminal):
             yield self._reply(record)
 
-    def _reply(self, record: EvidenceRecord) -> dict[str, Any] | None:
+    def _reply(self, record: EvidenceRecord) -> ShardReading | None:
         try:
             question = self._tokenizer.question(keys.normalise_question(record.question))
         except QuestionTooLong:
@@ -61,12 +61,17 @@ class MarkedTexts:
             reading_of(self._loaded(record, number, passage), self._tokenizer.passage(passage.text), row, logits)
             for number, (passage, row, logits) in enumerate(zip(cut, rows, self._session.read_all(rows), strict=True))
         ]
-        return {
-            "tag": TAG,
-            "scores": self.scoring,
-            "spans": [span.record() for one in readings for span in one.spans],
-            "passages": {one.passage.key: one.record() for one in readings},
-        }
+        return ShardReading(
+            tag=TAG,
+            epoch=0,
+            model="",
+            question=record.question,
+            spans=[span for one in readings for span in one.spans],
+            passages={one.passage.key: one.passage for one in readings},
+            scores=self.scoring,
+            us={},
+            batch=len(rows),
+        )
 
     @staticmethod
     def _loaded(record: EvidenceRecord, number: int, passage: Passage) -> Loaded:
@@ -74,6 +79,6 @@ class MarkedTexts:
         return Loaded(key, 1.0, passage.text, passage.start, record.title, None, [], "")
 
 
-def sentences(reply: dict[str, Any] | None) -> list[Excerpt]:
+def sentences(reply: ShardReading | None) -> list[Excerpt]:
     """All sentences of a text, likeliest first, none twice."""
     return list(parts.distinct(parts.sentences_of([reply]))) if reply else []

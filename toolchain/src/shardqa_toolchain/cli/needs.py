@@ -1,7 +1,8 @@
-"""The check for libraries that an installation without its dependencies lacks."""
-
-from functools import partial
+"""The check for libraries that an installation without the toolchain's extras lacks."""
 
 from shardqa import extras
 
-need = partial(extras.need, package="./toolchain")
+
+def need(*libraries: str, extra: str = "train") -> None:
+    """Raise SetupError that says how to install them, unless every one of these libraries is there."""
+    extras.need(*libraries, extra=extra, package="./toolchain")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shardqa.cli.models import StoreOption, store_of
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.errors import BadData, BadModel, SetupError
@@ -26,10 +25,7 @@ Row = tuple[str, str, str]  # what, measured, wanted
 
 def package(
     out: Annotated[Path, typer.Option("--out", help="The zip to write; with --kind functions, the folder.")],
-    reader: Annotated[
-        str | None, typer.Argument(help="A reader's name, address or folder; the shipped one unless given.")
-    ] = None,
-    store: StoreOption = None,
+    reader: Annotated[Path | None, typer.Argument(help="A reader's folder; the shipped one unless given.")] = None,
     kind: Annotated[str, typer.Option("--kind", help="lambda (a zip) or functions (a folder).")] = "lambda",
     python: Annotated[str, typer.Option("--python", help="Python of the runtime.")] = "3.12",
     machine: Annotated[str, typer.Option("--machine", help="x86_64, or aarch64 for Lambda's arm64.")] = "x86_64",
@@ -66,7 +62,7 @@ def package(
     if kind not in KINDS:
         raise BadData(f"--kind is {kind!r}; choose one of {', '.join(KINDS)}")
     runtime = target.Target.of(python, machine, glibc)
-    folder, versions = store_of(store).find(reader or shipped.NAME).folder, libraries.pins(lock)
+    folder, versions = reader or shipped.checked_folder(), libraries.pins(lock)
     if kind == "functions":
         _tell_folder(bundles.functions_folder(folder, out, runtime, versions), as_json)
         return

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shardqa.errors import BadModel
-from shardqa.models.cards import NETWORK_FILES, CardStep, derive
 from shardqa.models.shipped import write_checksums
+from shardqa_toolchain.cards import NETWORK_FILES, CardStep, derive
 from shardqa_toolchain.conversion.verify import Thresholds, Verdict, verify
 from shardqa_toolchain.folders import written_atomically
 

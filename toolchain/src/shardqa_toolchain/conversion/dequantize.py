@@ -16,9 +16,9 @@ from onnx import numpy_helper
 from safetensors.numpy import save_file
 
 from shardqa.errors import BadModel
-from shardqa.models.cards import CardStep
 from shardqa.models.session import MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa_toolchain.cards import CardStep
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, EVIDENCE_HEADS, WEIGHTS_FILE
 from shardqa_toolchain.conversion.export import AS_IT_COMES

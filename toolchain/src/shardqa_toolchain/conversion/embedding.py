@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from shardqa.errors import BadData, BadModel, SetupError
-from shardqa.models.cards import CardStep, derive
 from shardqa.models.embedding import OUTPUT, STEPS, WIDTH
 from shardqa.models.reader import batches
 from shardqa.models.session import MODEL_FILE, open_session
 from shardqa.models.shipped import write_checksums
+from shardqa_toolchain.cards import CardStep, derive
 from shardqa_toolchain.conversion.builder import GraphBuilder, Output
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.companions import write_companions

@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models.cards import CardStep
 from shardqa.models.session import MODEL_FILE
+from shardqa_toolchain.cards import CardStep
 from shardqa_toolchain.conversion.builder import OPSET
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.checkpoint import Checkpoint

@@ -14,10 +14,10 @@ from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import AttentionMaskFormat, FusionOptions
 
 from shardqa.errors import BadModel
-from shardqa.models.cards import CardStep, Json
 from shardqa.models.scoring import SCORING_FILE
 from shardqa.models.session import MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa_toolchain.cards import CardStep, Json
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE
 from shardqa_toolchain.conversion.export import AS_IT_COMES

@@ -9,9 +9,9 @@ import numpy as np
 
 import shardqa
 from shardqa.errors import BadData, BadModel
-from shardqa.models import squad
 from shardqa.models.reader import Row, join
 from shardqa.models.tokenizer import MAX_QUESTION_TOKENS, PassageTokens, Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.measure import STRIDE_TOKENS, WINDOW_TOKENS, QuestionRows, windows
 
 SEEDS = Path(shardqa.__file__).parent / "seeds"

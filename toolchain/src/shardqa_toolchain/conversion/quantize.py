@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from shardqa.errors import BadData, SetupError
-from shardqa.models.cards import CardStep, Json
+from shardqa_toolchain.cards import CardStep, Json
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import AS_IT_COMES, write_reader, write_torchscript
 from shardqa_toolchain.conversion.graph import Layers
 from shardqa_toolchain.conversion.heads import whole_network
 from shardqa_toolchain.conversion.int8 import StaticLayers, TokenLayers
-from shardqa_toolchain.conversion.ranges import PERCENTILE, SAMPLES, measure_largest, measure_ranges
+from shardqa_toolchain.conversion.ranges import PERCENTILE, SAMPLES, measure_largest, measure_moments, measure_ranges
 from shardqa_toolchain.conversion.verify import QUANTIZED, Verdict
 
 FORMS = ("dynamic", "static", "bf16")
@@ -61,7 +61,7 @@ def quantize(
     layers: Layers
     if calibration is None:
         largest, measured_on = measure_largest(checkpoint)
-        layers = TokenLayers(largest)
+        layers = TokenLayers(largest, measure_moments(checkpoint))
         settings |= {"evened_on": measured_on}
     else:
         ranges = measure_ranges(checkpoint, calibration.questions, calibration.samples, calibration.percentile)

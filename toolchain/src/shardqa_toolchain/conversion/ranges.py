@@ -37,6 +37,15 @@ def measure_ranges(
     return _ranges(_observer(checkpoint), _probe(checkpoint, calibration, samples).rows, percentile)
 
 
+def measure_moments(checkpoint: Checkpoint) -> dict[str, NDArray[np.float64]]:
+    """Sums of products of each two inputs of each product, float64 [inputs, inputs], on `measure_largest`'s rows."""
+    moments: dict[str, NDArray[np.float64]] = {}
+    for name, value in _observed(_observer(checkpoint), _probe(checkpoint).rows):
+        inputs = value[0].astype(np.float64)
+        moments[name] = moments.get(name, 0.0) + inputs.T @ inputs
+    return moments
+
+
 def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float32]], str]:
     """The largest that each input of each product gets, float32 [inputs], and on which rows.
 

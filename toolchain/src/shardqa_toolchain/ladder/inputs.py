@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from shardqa.errors import BadData
-from shardqa.models import squad
 from shardqa.models.reader import join
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.conversion import probes
 from shardqa_toolchain.measure import QuestionRows
 from shardqa_toolchain.windows import windows

@@ -103,7 +103,7 @@ class _Process:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """As many OpenMP threads as the job says, and no look at the network for a model that lies here."""
+    """The job's number of OpenMP threads, and no look at the network for a model that lies here."""
     return {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),

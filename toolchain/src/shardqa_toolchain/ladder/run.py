@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from shardqa import machine
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
-from shardqa.models.cards import Card, address
 from shardqa.models.scoring import SCORING_FILE
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.cards import Card, address
 from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import SPAN_HEAD, Checkpoint
 from shardqa_toolchain.conversion.export import export

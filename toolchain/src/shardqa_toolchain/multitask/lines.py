@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData
-from shardqa.models import squad
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.multitask.tasks import ANSWERABLE, BIO, OUTSIDE, SEQUENCE, SPAN, TOKENS, bio_labels
 from shardqa_toolchain.multitask.words import Mark, Words, label_words

@@ -10,8 +10,8 @@ from pathlib import Path
 import shardqa
 import shardqa_toolchain
 from shardqa.models import shipped
-from shardqa.models.cards import Card
 from shardqa.models.check_reader import READER_FILES
+from shardqa_toolchain.cards import Card
 
 # The files of shardqa and of the toolchain that `serving.py` imports, itself included.
 CODE = (

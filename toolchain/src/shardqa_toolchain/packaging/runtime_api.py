@@ -139,7 +139,7 @@ def function(root: Path, python: str = sys.executable) -> Iterator[RuntimeApi]:
 
 
 def _environment(root: Path, address: str) -> dict[str, str]:
-    """As Lambda sets it, as far as a function of ours could see it."""
+    """The variables that Lambda sets, as far as a function of ours could see it."""
     return {
         **{name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ},
         "AWS_LAMBDA_RUNTIME_API": address,

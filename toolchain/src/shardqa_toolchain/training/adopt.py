@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from shardqa.errors import BadModel
-from shardqa.models import cards
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE, Checkpoint
 from shardqa_toolchain.conversion.families import MPNET, RELATIVE
 from shardqa_toolchain.folders import written_atomically

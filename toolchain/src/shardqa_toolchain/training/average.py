@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models import cards
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa_toolchain import cards
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardqa.models import squad
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.evidence_lines import is_lines
 from shardqa_toolchain.faults import Fault
 from shardqa_toolchain.training import examples

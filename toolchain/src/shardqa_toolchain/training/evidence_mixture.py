@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.models import sentences, squad
+from shardqa.models import sentences
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain import evidence_lines
+from shardqa_toolchain import evidence_lines, squad
 from shardqa_toolchain.evidence_lines import DEV, EvidenceRecord, Places
 from shardqa_toolchain.training.retrieved import PassageRows
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData
-from shardqa.models import sentences, squad
+from shardqa.models import sentences
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain import evidence_lines
+from shardqa_toolchain import evidence_lines, squad
 from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.training.batches import UNSAID
 

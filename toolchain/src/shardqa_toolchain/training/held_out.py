@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shardqa.models.calibrate import auroc
 from shardqa.models.evidence import sentence_means
 from shardqa.models.reader import best_spans
+from shardqa_toolchain.calibrate import auroc
 from shardqa_toolchain.training.batches import LearningRow, collate, plan
 from shardqa_toolchain.training.losses import reader_logits, reader_loss
 from shardqa_toolchain.training.network import SpanReader

@@ -17,10 +17,9 @@ from random import Random
 from typing import Any, Self
 
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.models import squad
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain import evidence_lines
+from shardqa_toolchain import evidence_lines, squad
 from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import evidence_mixture
@@ -91,7 +90,7 @@ class AskedQuestion:
     context: str
 
     def as_json(self, id: str, text: str) -> dict[str, Any]:
-        """As SQuAD has it."""
+        """The entry of SQuAD's JSON."""
         pairs = zip(self.question.answers, self.question.starts, strict=True)
         answers = [{"text": answer, "answer_start": start} for answer, start in pairs]
         return {"id": id, "question": text, "answers": answers, "is_impossible": not answers}

@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models import cards
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
+from shardqa_toolchain import cards
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.quantize import quantize

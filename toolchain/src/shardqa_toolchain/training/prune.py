@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from shardqa.errors import BadData
-from shardqa.models import cards
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import cards
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import examples, loop
 from shardqa_toolchain.training.batches import LearningRow, collate, plan

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardqa.models import cards
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import cards
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import curves, loop
 from shardqa_toolchain.training.data import PreparedData, prepare

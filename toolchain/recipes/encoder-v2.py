@@ -1,0 +1,179 @@
+"""Makes build/encoder-v2: all-MiniLM-L6-v2 trained on over (question, passage), so that a question finds its passage in
+other words; then `shardqa-models encoder build/encoder-v2 --out build/encoder-v2-int8`.
+
+    OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/encoder-v2.py --minutes 70
+
+The first round's batches hold pairs of one source; each later round's hold passages that lie near to one another by the
+network as it is then, so that the others of a batch are hard negatives. The rate falls to 0 at the end of the time; a
+state is kept every ten minutes, and the same command goes on from it.
+"""
+
+import json
+import random
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import questions
+import torch
+import typer
+from safetensors.torch import save_file
+from torch.nn import functional
+
+from shardqa.models import embedding
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.embedding import packaged
+from shardqa_toolchain.training import loop
+from shardqa_toolchain.training.network import Encoder, Sizes, load_encoder, tensors
+
+WORK, OUT = Path("build/encoder-v2.work"), Path("build/encoder-v2")
+REPEATS = {"text": 1, "other": 2, "aloud": 2, "keywords": 1}  # how often a kind of question is learnt from in a pass
+SQUAD, DOMAINS = 1_800, 500  # pairs of SQuAD, and of each other set: so that nothing is forgotten
+PAIRS = 64  # of a batch
+TOKENS = 128  # of a passage with its title
+SCALE = 20.0  # of cosines, as in sentence-transformers' MultipleNegativesRankingLoss
+TWINS = 0.93  # cosine from which two passages do not share a batch: one may answer the other's question
+RATE, WARM_UP = 3e-5, 15  # steps
+FIRST, ROUND = 170, 120  # batches of the first round and of each other
+SAVE_SECONDS = 600
+
+Pair = tuple[str, str, str, str]  # question, title, passage, and what tells the passage
+
+
+def pairs() -> dict[str, list[Pair]]:
+    """By source; batches are made within one."""
+    groups = defaultdict[str, list[Pair]](list)
+    for record in questions.records():
+        if not questions.is_held_out(record):
+            source = record["source"] if record["id"].startswith("b") else "more"
+            for one in record["questions"]:
+                pair = one["question"], record["title"], record["text"], record["id"]
+                groups[source] += [pair] * REPEATS.get(one["kind"], 0)
+    dice = random.Random(3)
+    for name, limit in (("squad/train-v1.1", SQUAD), *((f"domains/{one}", DOMAINS) for one in
+                        ("qed-nq", "policyqa-dev", "tatqa-text", "hotpotqa-sub"))):  # fmt: skip
+        found = squad.read_squad(f"../shared/data/{name}.json.gz")
+        texts = {one.id: one for one in found.paragraphs}
+        answerable = [one for one in found.questions if one.answers]
+        dice.shuffle(answerable)
+        first = {one.document: one for one in answerable}  # a passage once
+        for one in list(first.values())[:limit]:
+            passage = texts[one.document or ""]
+            groups[name].append((one.text, passage.title if "squad" in name else "", passage.text, passage.id))
+    return groups
+
+
+class Training:
+    def __init__(self, minutes: float) -> None:
+        self.tokenizer = Tokenizer.load("models/reader-v4-int8")
+        start = Checkpoint.load(packaged())
+        self.network = Encoder(Sizes.of(start.config, start.weights))
+        load_encoder(self.network, start.weights)
+        self.optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True
+        )
+        self.step, self.spent, self.began, self.seconds = 0, 0.0, time.monotonic(), minutes * 60
+        if (WORK / "state.pt").exists():
+            state = torch.load(WORK / "state.pt", weights_only=True)
+            self.network.load_state_dict(state["network"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.spent = state["step"], state["spent"]
+
+    @property
+    def left(self) -> float:
+        """Share of the time."""
+        return 1 - (self.spent + time.monotonic() - self.began) / self.seconds
+
+    def passage(self, title: str, text: str) -> embedding.Row:
+        return embedding.passage_row(self.tokenizer.passage(title).ids, self.tokenizer.passage(text).ids)
+
+    def vectors(self, rows: Sequence[embedding.Row]) -> torch.Tensor:
+        """Returns vectors of length 1, [rows, WIDTH]."""
+        ids = [torch.from_numpy(row.input_ids[:TOKENS]) for row in rows]
+        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
+        with loop.precision(padded.device):
+            hidden = self.network(padded, mask, torch.zeros_like(padded))[-1].float()
+        return functional.normalize((hidden * mask[..., None]).sum(1), dim=-1)
+
+    def learn(self, batch: Sequence[Pair]) -> float:
+        for group in self.optimizer.param_groups:
+            group["lr"] = RATE * min(1.0, (self.step + 1) / WARM_UP) * max(0.0, self.left)
+        asked = self.vectors([embedding.row(self.tokenizer.passage(one[0]).ids) for one in batch])
+        likeness = SCALE * asked @ self.vectors([self.passage(one[1], one[2]) for one in batch]).T
+        own = torch.arange(len(batch))
+        loss = (functional.cross_entropy(likeness, own) + functional.cross_entropy(likeness.T, own)) / 2
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return loss.item()
+
+    def near(self, group: Sequence[Pair], dice: random.Random) -> Iterator[list[Pair]]:
+        """Batches of passages that lie near to one another."""
+        of = defaultdict[str, list[Pair]](list)
+        for pair in dice.sample(group, len(group)):
+            of[pair[3]].append(pair)
+        names = list(of)
+        with torch.no_grad():
+            rows = [self.passage(of[name][0][1], of[name][0][2]) for name in names]
+            vectors = torch.cat([self.vectors(rows[n : n + 64]) for n in range(0, len(rows), 64)])
+        likeness = (vectors @ vectors.T).numpy()
+        while len(rest := [n for n, name in enumerate(names) if of[name]]) >= PAIRS // 2:
+            chosen: list[int] = []
+            first = likeness[dice.choice(rest)]
+            for n in sorted(rest, key=lambda n, first=first: -first[n]):  # type: ignore[misc]
+                if len(chosen) < PAIRS and all(likeness[n, other] < TWINS for other in chosen):
+                    chosen.append(n)
+            yield [of[names[n]].pop() for n in chosen]
+
+    def save(self) -> None:
+        spent = self.spent + time.monotonic() - self.began
+        state = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save({**state, "step": self.step, "spent": spent}, WORK / "state.new")
+        (WORK / "state.new").replace(WORK / "state.pt")
+
+
+def mixed(group: Sequence[Pair], dice: random.Random) -> Iterator[list[Pair]]:
+    """Batches of one source, a passage once in each."""
+    rest = dice.sample(group, len(group))
+    while len(batch := list({pair[3]: pair for pair in rest}.values())[:PAIRS]) >= PAIRS // 2:
+        yield batch
+        for pair in batch:
+            rest.remove(pair)
+
+
+def main(minutes: float = typer.Option(70.0, help="Time of the whole run, over all commands.")) -> None:
+    """Train, and write the checkpoint."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(3)
+    run, groups, saved = Training(minutes), pairs(), time.monotonic()
+    while run.left > 0:
+        turn = max(0, 1 + (run.step - FIRST) // ROUND)
+        dice = random.Random(turn)
+        make = run.near if turn else mixed
+        batches = [batch for name in sorted(groups) for batch in make(groups[name], dice)]
+        losses = []
+        for batch in dice.sample(batches, len(batches))[: ROUND if turn else FIRST]:
+            if run.left <= 0:
+                break
+            losses.append(run.learn(batch))
+            if time.monotonic() - saved > SAVE_SECONDS:
+                run.save()
+                saved = time.monotonic()
+        print(json.dumps({"round": turn, "step": run.step, "loss": round(float(np.mean(losses)), 4)}), flush=True)
+    run.save()
+    OUT.mkdir(exist_ok=True)
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copyfile(packaged() / name, OUT / name)
+    save_file(tensors(run.network), OUT / "model.safetensors", {"format": "pt"})
+
+
+if __name__ == "__main__":
+    typer.run(main)

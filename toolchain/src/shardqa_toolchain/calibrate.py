@@ -1,0 +1,483 @@
+"""Fit ``scoring.json``: how likely an answer is right, and the scores below which nothing is answered.
+
+    shardqa-models candidates READER --squad train-v1.1.json.gz --squad unanswerable.json.gz --out squad.jsonl
+    shardqa-models candidates READER --domain qed-nq.json.gz --out qed.jsonl
+    shardqa-models calibrate READER --candidates squad.jsonl --candidates qed.jsonl
+
+Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "corpus", "ranks": [..], "candidates":
+[{"text", "span_logit", "null_logit", "rank_score", "evidence", "relevance"}, ..], "passages": [{"text", "null_logit",
+"rank_score", "relevance", "sentences": [[start, end, logit, evidence], ..]}, ..]}``; passages fit the scores of answers
+in sentences. Kinds: **answerable**; **absent**, whose document is not in the corpus; **trick**, which the corpus only
+seems to answer. A line without a kind is answerable if it has answers.
+
+The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
+with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
+are in the proportions of MIX; so a score is a probability for such a mixture, and a passage that ranks far below the
+best must be read much better to win, as an absent question's all are. `left_out` fits without a domain and reports on
+it, which is what a corpus never seen has to expect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+
+from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.errors import BadData
+from shardqa.models import metrics
+from shardqa.models.evidence import Sentence
+from shardqa.models.scoring import (
+    FARTHEST,
+    SIGNALS,
+    AnswerWeights,
+    EvidenceWeights,
+    OrderWeights,
+    Ranks,
+    Scoring,
+    Signals,
+    Spanned,
+    SpanWeights,
+    signals_of,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Kind = Literal["answerable", "absent", "trick"]
+
+MIX: Mapping[Kind, float] = {"answerable": 0.5, "absent": 0.45, "trick": 0.05}
+"""Shares of the questions a system meets: nothing is known of a user's corpus, so half of what is asked is covered;
+hardly anyone asks trick questions, which only look like covered ones."""
+
+RIGHT_F1 = 0.8
+"""A candidate this near to a reference answer is right."""
+
+LONG_REFERENCE = 8
+"""Words from which a reference answer is a whole clause: two words or more out of it are right then."""
+
+ANSWERABLE = 3 / 5
+"""Of the span's model, the share of questions taken to have an answer: between a half, as if nothing were known of a
+user's questions, and the two thirds of SQuAD 2.0's training set."""
+
+AS_GOOD = 0.0025
+"""Shares of questions nearer than this are the same: of 3,000 questions a share is known to 0.8 %, and the best line
+among many near ones is an accident."""
+
+KEPT_UNSURE, REFUSED_BALANCED, REFUSED_SURE = 0.98, 0.92, 0.96
+"""The line "unsure" keeps the first share of the right answers; "balanced" refuses the second share of the absent
+questions, "sure" the third. The absent questions of the fit are of the very subject of a passage: others are refused
+more often."""
+
+RIDGE = 1e-3
+"""Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
+
+NEWTON_STEPS = 30
+"""Far more than it needs; it converges in about eight."""
+
+LINES = np.arange(1, 100) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCandidate:
+    """A candidate as it stands in a line."""
+
+    text: str
+    span_logit: float
+    null_logit: float
+    rank_score: float
+    evidence: float = 0.0
+    relevance: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        return self.span_logit - self.null_logit
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationQuestion:
+    """A question and what was found."""
+
+    domain: str
+    kind: Kind
+    question: str
+    found: tuple[Spanned, ...]
+    signals: tuple[Signals, ...]
+    """Of each candidate."""
+    right: NDArray[np.bool_]
+    """Whether each candidate is right, [candidates]."""
+
+    @property
+    def answerable(self) -> bool:
+        return self.kind == "answerable"
+
+    def best(self, scoring: Scoring) -> int:
+        """The candidate that is given: the first in order."""
+        return int((_order_signals(self) @ np.array(astuple(scoring.order))).argmax())
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOutcome:
+    """Shares of questions that a scoring treats rightly, percent unless said otherwise."""
+
+    domain: str
+    questions: int
+    right: float
+    """Of the answerable ones: the best candidate is right, given or not."""
+    kept: float
+    """Of those right answers: given."""
+    refused: float
+    """Of the absent questions."""
+    tricks_refused: float | None
+    """Of the trick questions; None where there are none."""
+    auroc: float | None
+    """0 to 1: right answers against wrong ones, of the answerable questions; None where all are of one kind."""
+    calibration_error: float
+    """0 to 1: distance between score and share of right answers over ten bins of width 0.1, answerable and absent."""
+
+
+def read_candidates(path: Path) -> list[CalibrationQuestion]:
+    """Read questions with candidates; raises BadData with the line, OSError as open() does."""
+    return _read(path, _question)
+
+
+def read_sentences(path: Path, evidence: EvidenceWeights) -> list[CalibrationQuestion]:
+    """Reads the same questions with the best sentence of each as its only candidate; raises as `read_candidates`."""
+    return _read(path, lambda record, domain: _of_sentences(record, domain, evidence))
+
+
+def _read(path: Path, parse: Callable[[dict[str, Any], str], CalibrationQuestion]) -> list[CalibrationQuestion]:
+    questions = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            questions.append(parse(json.loads(line), path.stem))
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadData(
+                f"{path}, line {number}: {error!r}; write it again with 'shardqa-models candidates'"
+            ) from None
+    return questions
+
+
+def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
+    answers = [str(answer) for answer in record["answers"]]
+    candidates = tuple(
+        ReadCandidate(
+            str(one["text"]),
+            *(float(one[name]) for name in ("span_logit", "null_logit", "rank_score")),
+            *(float(one.get(name, 0)) for name in ("evidence", "relevance")),  # of a reader with these outputs
+        )
+        for one in record["candidates"]
+    )
+    kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
+    ranks = _ranks(record, candidates)
+    question = str(record["question"])
+    signals = signals_of(candidates, ranks, question)
+    right = np.array([bool(answers) and is_right(one.text, answers) for one in candidates], dtype=np.bool_)
+    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, candidates, tuple(signals), right)
+
+
+def _kind(name: object) -> Kind:
+    for kind in get_args(Kind):
+        if kind == name:
+            return cast("Kind", kind)
+    raise ValueError(f"kind {name!r} is none of {', '.join(MIX)}")
+
+
+def _ranks(record: dict[str, Any], candidates: Sequence[Spanned]) -> Ranks:
+    scores = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in candidates]]
+    return Ranks(scores, int(record.get("corpus", len(scores))))
+
+
+def _of_sentences(record: dict[str, Any], domain: str, evidence: EvidenceWeights) -> CalibrationQuestion:
+    question = _question({**record, "candidates": []}, domain)
+    sentences = [
+        ReadCandidate(
+            text, one.logit, passage["null_logit"], passage["rank_score"], one.evidence, passage.get("relevance", 0.0)
+        )
+        for passage in record.get("passages", [])
+        for one in (Sentence(*raw) for raw in passage["sentences"])
+        if any(map(str.isalnum, text := passage["text"][one.start : one.end]))
+    ]
+    if not sentences:
+        return question
+    ranks = _ranks(record, sentences)
+    best = max(range(len(sentences)), key=lambda n: _evidence_odds(evidence, sentences[n]))
+    signals = signals_of(sentences, ranks, question.question)[best]
+    right = question.answerable and holds(sentences[best].text, record["answers"])
+    return replace(question, found=(sentences[best],), signals=(signals,), right=np.array([right]))
+
+
+def _evidence_odds(weights: EvidenceWeights, sentence: Spanned) -> float:
+    """Orders the sentences of a question in the way of `Scoring.evidence_chance`."""
+    of_sentence = (weights.margin + weights.near) * sentence.margin + weights.evidence * sentence.evidence
+    return of_sentence + weights.relevance * sentence.relevance
+
+
+def holds(sentence: str, references: Sequence[str]) -> bool:
+    """Whether a reference answer stands in a sentence, or the sentence in it."""
+    words = f" {metrics.normalize(sentence)} "
+    return any(
+        one in words or words in one for one in (f" {metrics.normalize(reference)} " for reference in references)
+    )
+
+
+def is_right(answer: str, references: Sequence[str]) -> bool:
+    """Near enough to a reference, or words out of one that is a whole clause."""
+    if metrics.f1(answer, references) >= RIGHT_F1:
+        return True
+    words = metrics.normalize(answer)
+    return " " in words and any(
+        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalize(reference) for reference in references
+    )
+
+
+# ---- fitting
+
+
+def fit(questions: Sequence[CalibrationQuestion], base: Scoring | None = None) -> Scoring:
+    """Fit weights and lines; raises BadData unless there are both answerable and other questions.
+
+    Answers in sentences get those of spans, which `fit_sentences` replaces. With ``base`` its span's model, line and
+    order stay as they are.
+    """
+    kinds = Counter(one.kind for one in questions)
+    if kinds["answerable"] in (0, len(questions)):
+        raise BadData(
+            f"{kinds['answerable']} of {len(questions)} questions are answerable; some of both kinds are needed: "
+            "give shardqa-models candidates a file of each, one in the form of SQuAD 2.0, or --domain"
+        )
+    span, no_answer_below = (base.span, base.no_answer_below) if base else _fit_span(questions)
+    order = base.order if base else _fit_order(questions)
+    unfitted = AnswerWeights(*[0.0] * (1 + len(SIGNALS))), Lines(0, 0, 0)
+    level = Scoring(span, order, *unfitted, no_answer_below, *unfitted)
+    level = replace(level, answer=_fit_answer(level, questions))
+    below = lines(level, questions)
+    return replace(level, below=below, sentences=level.answer, sentences_below=below)
+
+
+def fit_sentences(questions: Sequence[CalibrationQuestion], base: Scoring) -> Scoring:
+    """Adds weights and lines of answers in sentences, for what `read_sentences` gives."""
+    fitted = fit(questions, base)
+    return replace(base, sentences=fitted.answer, sentences_below=fitted.below)
+
+
+def _fit_span(questions: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
+    every = _regression(questions, _span_signals)
+    with_tricks = {one.domain for one in questions if one.kind == "trick"}
+    of_tricks = [one for one in questions if one.domain in with_tricks]
+    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(questions)
+    level = _level(SpanWeights(*every), levelled)
+    return level, _span_line(level, levelled)
+
+
+def _fit_order(questions: Sequence[CalibrationQuestion]) -> OrderWeights:
+    """Weighs a passage's rank against what the reader says of it."""
+    return OrderWeights(*_regression(questions, _order_signals)[1:])
+
+
+def _regression(
+    questions: Sequence[CalibrationQuestion], signals: Callable[[CalibrationQuestion], NDArray[np.float64]]
+) -> list[float]:
+    """Over all candidates."""
+    nonempty = [one for one in questions if one.found]
+    return logistic(
+        np.concatenate([signals(one) for one in nonempty]),
+        np.concatenate([one.right for one in nonempty]),
+        np.repeat(shares(nonempty), [len(one.found) for one in nonempty]),
+    )
+
+
+def _level(order: SpanWeights, questions: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """Scales the order to scores of each question's best, which is more often right than others with its signals.
+
+    Platt 1999, equation 2.
+    """
+    answerable = sum(one.answerable for one in questions)
+    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(questions) - answerable)}
+    nonempty = [one for one in questions if one.found]
+    odds = [_span_odds(order, one) for one in nonempty]
+    shift, stretch = logistic(
+        np.array([own.max() for own in odds])[:, None],
+        np.array([one.right[own.argmax()] for one, own in zip(nonempty, odds, strict=True)]),
+        np.array([share[one.answerable] for one in nonempty]),
+    )
+    return SpanWeights(shift + stretch * order.bias, stretch * order.margin, stretch * order.lag)
+
+
+def _span_signals(question: CalibrationQuestion) -> NDArray[np.float64]:
+    """Margin and lag of each candidate, [candidates, 2]."""
+    return np.array([(own.margin, own.lag) for own in question.signals])
+
+
+def _order_signals(question: CalibrationQuestion) -> NDArray[np.float64]:
+    """Margin, lag, evidence and relevance of each candidate, [candidates, 4]."""
+    return np.array([(own.margin, own.lag, own.evidence, own.relevance) for own in question.signals])
+
+
+def _span_odds(weights: SpanWeights, question: CalibrationQuestion) -> NDArray[np.float64]:
+    return np.asarray(weights.bias + _span_signals(question) @ np.array([weights.margin, weights.lag]))
+
+
+def _span_line(weights: SpanWeights, questions: Sequence[CalibrationQuestion]) -> float:
+    """The middle of the scores with the highest share of questions treated rightly, in hundredths."""
+    best = np.zeros(len(questions))
+    right = np.zeros(len(questions), dtype=np.bool_)
+    for number, question in enumerate(questions):
+        if question.found:
+            odds = _span_odds(weights, question)
+            best[number], right[number] = chances(odds.max()), question.right[odds.argmax()]
+    answerable = np.array([question.answerable for question in questions])
+    rightly = [
+        ANSWERABLE * ((best[answerable] >= line) & right[answerable]).mean()
+        + (1 - ANSWERABLE) * (best[~answerable] < line).mean()
+        for line in LINES
+    ]
+    return round(float(np.median(LINES[np.array(rightly) >= max(rightly) - AS_GOOD])), 2)
+
+
+def _fit_answer(level: Scoring, questions: Sequence[CalibrationQuestion]) -> AnswerWeights:
+    nonempty = [one for one in questions if one.found]
+    return AnswerWeights(
+        *logistic(
+            np.array([astuple(one.signals[one.best(level)]) for one in nonempty]),
+            np.array([one.right[one.best(level)] for one in nonempty]),
+            shares(nonempty),
+        )
+    )
+
+
+def shares(questions: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
+    """Returns what each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
+    counts = Counter((one.domain, one.kind) for one in questions)
+    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in questions])
+
+
+def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
+    """Chooses lines by the shares of right answers kept and absent questions refused, both averaged over domains."""
+    kept, refused = _trade(level, questions)
+    return Lines(
+        unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
+        balanced=float(LINES[refused >= min(REFUSED_BALANCED, refused.max()) - AS_GOOD].min()),
+        sure=float(LINES[refused >= min(REFUSED_SURE, refused.max())].min()),
+    )
+
+
+def _trade(level: Scoring, questions: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the shares of right answers kept and of other questions refused, 0 to 1, at each of LINES."""
+    score, right = scores(level, questions)
+    weights = shares(questions)
+    absent = np.array([one.kind == "absent" for one in questions])
+    others = absent if absent.any() else ~np.array([one.answerable for one in questions])
+    right_shares = [
+        float((weights * (right & (score >= line))).sum()) / max(1e-9, float(weights[right].sum())) for line in LINES
+    ]
+    absent_shares = [
+        float((weights * (others & (score < line))).sum()) / max(1e-9, float(weights[others].sum())) for line in LINES
+    ]
+    return np.array(right_shares), np.array(absent_shares)
+
+
+def logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
+    """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
+    weights = weights * len(weights) / weights.sum()
+    design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chance = chances(design @ coefficients)
+        slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
+        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
+        coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
+    return [float(value) for value in coefficients]
+
+
+def chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of log-odds, none of them exactly 0 or 1."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
+
+
+# ---- reporting
+
+
+def scores(scoring: Scoring, questions: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Each question's score (0 without candidates) and whether what would be given is right, [questions] each."""
+    score, right = np.zeros(len(questions)), np.zeros(len(questions), dtype=np.bool_)
+    for number, question in enumerate(questions):
+        if question.found:
+            best = question.best(scoring)
+            score[number], right[number] = scoring.confidence(question.signals[best]), question.right[best]
+    return score, right
+
+
+def outcomes(
+    scoring: Scoring, questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
+) -> Iterator[ScoringOutcome]:
+    """Yields what a scoring does with the questions of each domain."""
+    for domain in dict.fromkeys(one.domain for one in questions):
+        yield outcome(scoring, [one for one in questions if one.domain == domain], when)
+
+
+def left_out(
+    questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced", base: Scoring | None = None
+) -> Iterator[ScoringOutcome]:
+    """Yields what a scoring that was fitted without a domain does with it; nothing for a single domain."""
+    for domain in dict.fromkeys(one.domain for one in questions):
+        others = [one for one in questions if one.domain != domain]
+        if others:
+            yield outcome(fit(others, base), [one for one in questions if one.domain == domain], when)
+
+
+def outcome(
+    scoring: Scoring, questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
+) -> ScoringOutcome:
+    """Returns what a scoring does with questions of one domain; a kind of which there are none counts as 0."""
+    score, right = scores(scoring, questions)
+    return outcome_of(questions, score, right, score >= scoring.below.of(when))
+
+
+def outcome_of(
+    questions: Sequence[CalibrationQuestion],
+    score: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    is_given: NDArray[np.bool_],
+) -> ScoringOutcome:
+    """Sums up scores and answers of whatever scoring, [questions] each."""
+    kinds = {kind: np.array([one.kind == kind for one in questions], dtype=np.bool_) for kind in get_args(Kind)}
+    serious = ~kinds["trick"]
+    tricks = kinds["trick"]
+    return ScoringOutcome(
+        domain=questions[0].domain,
+        questions=len(questions),
+        right=_percent(right[kinds["answerable"]]),
+        kept=_percent(is_given[kinds["answerable"] & right]),
+        refused=_percent(~is_given[kinds["absent"]]),
+        tricks_refused=_percent(~is_given[tricks]) if tricks.any() else None,
+        auroc=auroc(score[kinds["answerable"]], right[kinds["answerable"]]),
+        calibration_error=_calibration_error(score[serious], right[serious]),
+    )
+
+
+def _percent(values: NDArray[np.bool_]) -> float:
+    return 100 * float(values.mean()) if len(values) else 0.0
+
+
+def auroc(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float | None:
+    """The chance that a right answer scores above a wrong one, ties half; None where all are of one kind."""
+    above, below = score[right], score[~right]
+    if not len(above) or not len(below):
+        return None
+    order = np.sort(below)
+    wins = np.searchsorted(order, above, side="left") + np.searchsorted(order, above, side="right")
+    return float(wins.sum()) / (2 * len(above) * len(below))
+
+
+def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10) -> float:
+    """Guo et al. 2017, equation 3."""
+    places = np.minimum((score * bins).astype(np.int64), bins - 1)
+    bin_members = [places == number for number in range(bins)]
+    parts = [abs(float(score[own].mean() - right[own].mean())) * own.sum() for own in bin_members if own.any()]
+    return float(sum(parts)) / max(1, len(score))

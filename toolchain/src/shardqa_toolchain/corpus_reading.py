@@ -1,0 +1,44 @@
+"""Reads what a corpus's own scores are fitted on: the passages of a question with every span in them."""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from shardqa.engine import Engine
+from shardqa.errors import AnswerTimeout, ClusterUnavailable
+from shardqa.models.scoring import Scoring, Spanned, shipped_scoring
+from shardqa.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage:
+    """A passage found for a question, with all that the reader found in it."""
+
+    document: str
+    rank_score: float
+    spans: tuple[Spanned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    passages: tuple[ReadPassage, ...]  # best first
+    readers: Scoring  # of the reader, whatever the corpus has
+    size: int  # passages of the corpus
+
+
+async def read_all(engine: Engine, question: Question) -> ReadQuestion:
+    """The best `k` passages, all of them read. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
+    try:
+        async with asyncio.timeout(engine.settings.timeout):
+            ranked = await engine.ranking.rank(replace(question, sure=1.0), question.k)
+            reading = await engine.readers.staged(ranked)
+    except TimeoutError:
+        raise AnswerTimeout(f"reading {question.k} passages took more than {engine.settings.timeout:g} s") from None
+    if reading.failed:
+        raise ClusterUnavailable(f"{', '.join(reading.failed)} did not answer; see 'shardqa status'")
+    spans = reading.scored(len(ranked.passages))
+    every = defaultdict[str, list[Spanned]](list)
+    for one in spans:
+        every[one.span.passage.key].append(one.span)
+    passages = (ReadPassage(one.document, one.score, tuple(every[one.key])) for one in ranked.passages)
+    return ReadQuestion(tuple(passages), spans[0].scoring if spans else shipped_scoring(), ranked.size)

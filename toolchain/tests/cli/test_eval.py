@@ -1,0 +1,40 @@
+"""Shares of questions that are answered right, and two readers compared."""
+
+from pathlib import Path
+
+import pytest
+
+from shardqa.errors import BadData
+from shardqa_toolchain.cli import eval
+from shardqa_toolchain.cli.times import percentile
+from shardqa_toolchain.squad import SquadQuestion
+
+
+def test_an_eval_counts_refusals_and_forced_answers_apart() -> None:
+    right = eval.QuestionOutcome(SquadQuestion("1", "?", ("a mill",), "d"), "mill", "mill", 0.9)
+    shy = eval.QuestionOutcome(SquadQuestion("2", "?", ("a weir",), "d"), "", "the weir", 0.1)
+    refused = eval.QuestionOutcome(SquadQuestion("3", "?", (), None), "", "x", 0.1)
+    fooled = eval.QuestionOutcome(SquadQuestion("4", "?", (), None), "x", "x", 0.9)
+    row = eval.summed([right, shy, refused, fooled], "f", "c", 5, 1.0)
+    assert (row.em_forced, row.em, row.right, row.answered, row.refused) == (100.0, 50.0, 50.0, 50.0, 50.0)
+
+
+def test_two_readers_are_compared_on_the_same_questions(tmp_path: Path) -> None:
+    questions = [SquadQuestion(str(n), "?", ("a mill",), "d") for n in range(50)]
+    right, wrong = ([eval.QuestionOutcome(one, text, text, 0.9) for one in questions] for text in ("mill", "weir"))
+    eval._write(tmp_path / "wrong.jsonl", wrong)
+    row = eval.summed(right, "f", "c", 5, 1.0, eval._read(tmp_path / "wrong.jsonl"))
+    assert row.f1_over == "+100.0 (+100.0 to +100.0)"
+    with pytest.raises(BadData, match="other questions"):
+        eval.summed(right, "f", "c", 5, 1.0, {"7": "mill"})
+
+
+def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
+    assert [percentile(range(1, 101), share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
+    assert percentile([7.0], 0.5) == 7.0
+
+
+def test_a_limited_number_of_questions_spreads_over_the_file() -> None:
+    questions = [SquadQuestion(str(i), "?", (), None) for i in range(10)]
+    assert [q.id for q in eval.spread(questions, 3)] == ["0", "3", "6"]
+    assert eval.spread(questions, 99) == questions
