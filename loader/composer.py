@@ -6,12 +6,15 @@ came from. A Composer belongs to the thread that fills it.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from shardqa import checks
+from shardqa.loader.pairs import are_pairs, is_pair, unfolded
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
+SHORT = 100  # characters of what explains a term on the term's own line
 ENTRY = 100  # level of a list's terms, below that of every heading
 BLANKS = re.compile(r"\s+")
 ENDS = ".!?:;。！？"
@@ -23,6 +26,7 @@ class Composer:
         self._length = 0  # characters so far
         self._place: dict[str, Any] = {}  # in force for what comes next
         self._headings: list[tuple[int, str]] = []  # (level, words), outermost first
+        self._term = ""  # of a list, which what comes next explains
         self.marks: list[Mark] = []
 
     @property
@@ -57,7 +61,9 @@ class Composer:
         words = BLANKS.sub(" ", words).strip()
         if len(words) <= MAX_HEADING:
             self.under(words, ENTRY + depth)
+        self._term = ""  # of two terms side by side neither explains the other
         self.block(words)
+        self._term = words
 
     def after_entries(self, depth: int = 1) -> None:
         """The list of this depth has ended."""
@@ -68,24 +74,64 @@ class Composer:
 
         Raises DocumentTooLarge past MAX_DOCUMENT.
         """
-        text = text.strip("\n")
+        text = text.replace("\u00ad", "").strip("\n")  # where a word may be hyphenated, not a part of it
         if not text.strip():
+            return
+        term, self._term = self._term, ""
+        if (
+            term
+            and term[-1] not in ".?!"
+            and not close
+            and len(text) <= SHORT
+            and "\n" not in text
+            and not text.startswith("- ")
+        ):
+            self._explain(term, text)
             return
         if self._length:
             self._add("\n" if close else "\n\n")
         self._mark()
         self._add(text)
 
+    def _explain(self, term: str, text: str) -> None:
+        """Puts a short text on the line of its term, as a pair."""
+        at, place = self.marks[-1] if self.marks else (0, Place())
+        if at == self._length - len(term):
+            self.marks[-1] = (at, place.model_copy(update={"cells": [(term, text)]}))
+        self._add(f"{' ' if term[-1] == ':' else ': '}{text}")
+
     def table(self, rows: Iterable[Sequence[str]]) -> None:
         """Adds a table whose first row names its columns where all of its cells are filled; empty rows are left out."""
-        filled = [row for row in rows if any(cell.strip() for cell in row)]
-        has_header = len(filled) > 1 and all(cell.strip() for cell in filled[0])
-        self.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
+        filled = unfolded([row for row in rows if any(cell.strip() for cell in row)])
+        heads = _heads(filled)
+        has_header = len(filled) > heads and all(cell.strip() for cell in filled[heads - 1]) and not are_pairs(filled)
+        self.rows(filled[heads:] if has_header else filled, joined(filled[:heads]) if has_header else None)
 
     def rows(self, rows: Iterable[Sequence[str]], header: Sequence[str] | None) -> None:
-        """A table as sentences, a line a row; without a header, its cells with bars between them."""
+        """A table as sentences, a line a row; without a header, pairs or its cells with bars between them."""
+        rows = list(rows)
+        if header is not None:
+            self.block(bars(without_values(header, rows)))
         for n, row in enumerate(rows):
-            self.block(sentence(header, row) if header is not None else bars(row), close=n > 0)
+            if header is None and is_pair(row):
+                self.pair(row[0], row[1], close=n > 0)
+            elif header is None:
+                self.block(bars(row), close=n > 0)
+            else:
+                self.row(header, row, close=n > 0)
+
+    def row(self, header: Sequence[str], row: Sequence[str], close: bool) -> None:
+        """A row of a table as a sentence; its cells are kept as its place."""
+        self.at(cells=cells_of(header, row))
+        self.block(sentence(header, row), close)
+        self.at(cells=None)
+
+    def pair(self, name: str, value: str, close: bool) -> None:
+        """A row of a name and its value: `Phone: 0555 2311.`"""
+        name, value = one_line(name).rstrip(": "), one_line(value)
+        self.at(cells=[(name, value)])
+        self.block(f"{name}: {value}" if value[-1:] in ENDS else f"{name}: {value}.", close)
+        self.at(cells=None)
 
     def _mark(self) -> None:
         place = Place(**self._place, headings=[words for _, words in self._headings])
@@ -104,13 +150,39 @@ def sentence(header: Sequence[str], row: Sequence[str]) -> str:
     A column without a name is its value alone. The first cell names what the row is about: so the reader mixes rows up
     least (docs/decisions.md).
     """
-    names = [*header, *[""] * (len(row) - len(header))]
-    cells = [(one_line(name).rstrip(":"), one_line(value)) for name, value in zip(names, row, strict=False)]
-    first, *rest = [(name, value) for name, value in cells if value] or [("", "")]
+    first, *rest = cells_of(header, row) or [("", "")]
     about = " ".join(part for part in first if part)
     words = "; ".join(f"{name}: {value}" if name and name != value else value for name, value in rest)
     told = f"{about} has {words}" if words and about else about or words
     return told if not told or told[-1] in ENDS else f"{told}."
+
+
+def cells_of(header: Sequence[str], row: Sequence[str]) -> list[tuple[str, str]]:
+    """The filled cells of a row, each with its column's name."""
+    names = [*header, *[""] * (len(row) - len(header))]
+    cells = [(one_line(name).rstrip(":"), one_line(value)) for name, value in zip(names, row, strict=False)]
+    return [(name, value) for name, value in cells if value]
+
+
+def _heads(rows: Sequence[Sequence[str]]) -> int:
+    """Rows of a table's head: two where cells of the first are merged over columns that the second names."""
+    if len(rows) < 3 or not all(len(row) == len(rows[0]) for row in rows[:2]):
+        return 1
+    first, second = ([one_line(cell) for cell in row] for row in rows[:2])
+    is_wide = any(one and one == other for one, other in pairwise(first))
+    return 2 if is_wide and first[0] in ("", second[0]) and all(second) else 1
+
+
+def joined(heads: Sequence[Sequence[str]]) -> list[str]:
+    """The columns' names, of all rows of a head: `2025 Adults`."""
+    columns = zip_longest(*heads, fillvalue="")
+    return [" ".join(dict.fromkeys(filter(None, map(one_line, column)))) for column in columns]
+
+
+def without_values(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The names of columns that no row fills, which no sentence says."""
+    filled = {n for row in rows for n, cell in enumerate(row) if cell.strip()}
+    return [name for n, name in enumerate(header) if n not in filled]
 
 
 def bars(row: Sequence[str]) -> str:

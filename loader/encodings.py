@@ -20,6 +20,8 @@ WESTERN = (  # French, German and Nordic, Spanish and Portuguese and Italian
     "áàâãçéèêíìîñóòôõúùûü",
 )
 CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
+JAPANESE = re.compile("[\t-~、。「」々・！-～ぁ-んァ-ヴー一-龠]+")
+HALF = 0.5  # of the second bytes of UTF-16 that are empty in a text of European words
 BOMS = (  # the longer first: UTF-32's begins as UTF-16's does
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -54,6 +56,15 @@ def decoded(content: bytes, likely: str = "") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def mended(content: bytes, likely: str = "") -> tuple[str, int]:
+    """(text as `decoded` gives it, characters that stand for bytes which are none in UTF-8)"""
+    try:
+        return decoded(content, likely), 0
+    except BadDocument:
+        text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        return text, text.count("\ufffd")
+
+
 def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
     """The encoding of a text by its first bytes: UTF-8 wherever it can be, else `likely`. Raises BadDocument."""
     if (marked := bom(start)) is not None:
@@ -83,7 +94,7 @@ def _guess(start: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     found = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
-    told = str(found.encoding) if found is not None else None
+    told = str(found.encoding) if found is not None else _japanese(start)
     return _western_or_central(start) or told if told in ("cp1250", "cp1252") else told
 
 
@@ -113,8 +124,20 @@ def _signs_in_words(text: str) -> int:
     )
 
 
+def _japanese(start: bytes) -> str | None:
+    """Tells Shift-JIS in a text too short for statistics: what is none has halves of kana in it."""
+    text = start.decode("cp932", "replace").rstrip("\ufffd")
+    return "cp932" if JAPANESE.fullmatch(text) else None
+
+
 def bom(start: bytes) -> str | None:
-    return next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
+    """The encoding that a text's first bytes say, by a mark or by each second one being empty."""
+    marked = next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
+    even, odd = start[:GUESS_BY:2], start[1:GUESS_BY:2]
+    for encoding, empty, full in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if marked is None and len(full) >= FEW and empty.count(0) > HALF * len(empty) and 0 not in full:
+            return encoding
+    return marked
 
 
 def encoding_name(encoding: str) -> str:

@@ -5,74 +5,33 @@ the queue and the tasks. Running it again resumes: a shard that has the same tex
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from hashlib import blake2b
 from time import monotonic
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from shardqa.engine import Engine
-from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken
-from shardqa.loader.retry import retry
-from shardqa.loader.source_file import Item, Lost, Skipped, Textless
+from shardqa.engine.together import SMALL
+from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
+from shardqa.loader.moments import Moments, Source
+from shardqa.loader.source_file import Skipped
+from shardqa.loader.summary import Summary, bytes_of
 from shardqa.loader.tasks import run_all
+from shardqa.retry import retry
 from shardqa.schema import Document, Ingested
 
 PER_SHARD = 4  # documents in flight for each master: one is indexed, one tokenised, two travel
-PATIENCE = 120.0  # seconds for a shard that fails over or whose slots move
+FAILOVER_SECONDS = 120.0  # seconds for a shard that fails over or whose slots move
 # More of it for each 10^6 bytes of a text: a shard splits and indexes that in about 3 s of one core, here with three
 # others beside it and half a machine. A shard goes on beyond its own deadline, and one of the retries finds it done.
-PATIENCE_PER_MEGABYTE = 20.0
+SECONDS_PER_MEGABYTE = 20.0
 LATE_IN_A_ROW = 16  # documents out of patience with none put in between: then it is the shard that hangs, not they
-REASONS_KEPT = 1000  # skipped documents told one by one; beyond, they are only counted
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
 
-class Source(Protocol):
-    """A source of documents; `files.SourceFiles` is one."""
-
-    total: int
-
-    def done(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Item]: ...
-
-
-@dataclass(slots=True)
-class Summary:
-    documents: int = 0  # written
-    unchanged: int = 0  # there already with the same text
-    skipped: int = 0
-    removed: int = 0  # documents whose files have gone
-    lost: int = 0  # parts of documents that could not be read; the rest of them was taken
-    textless: dict[str, int] = field(default_factory=dict)  # files that hold no text to lose, by kind: {"pictures": 12}
-    passages: int = 0
-    characters: int = 0  # of documents written and unchanged
-    bytes: int = 0  # UTF-8 bytes of the same
-    bytes_written: int = 0  # of documents written alone
-    stored: int = 0  # bytes of the source whose documents are all in: never more than was read
-    seconds: float = 0.0
-    reasons: list[Skipped] = field(default_factory=list)  # the first REASONS_KEPT skipped
-    losses: list[Lost] = field(default_factory=list)  # the first REASONS_KEPT lost
-
-    def skip(self, skipped: Skipped) -> None:
-        self.skipped += 1
-        if len(self.reasons) < REASONS_KEPT:
-            self.reasons.append(skipped)
-
-    def lose(self, lost: Lost) -> None:
-        self.lost += 1
-        if len(self.losses) < REASONS_KEPT:
-            self.losses.append(lost)
-
-    @property
-    def mb_per_minute(self) -> float:
-        """Text written, 10^6 bytes per minute; what was there already only had to be compared."""
-        return self.bytes_written / 1e6 / (self.seconds / 60) if self.seconds else 0.0
-
-
 Progress = Callable[[Summary], None]
-_Queue: TypeAlias = "asyncio.Queue[tuple[int, Document] | None]"
+_Numbered: TypeAlias = tuple[int, Document]
+_Queue: TypeAlias = asyncio.Queue[list[_Numbered] | None]
 
 
 async def ingest(
@@ -117,53 +76,65 @@ class _Run:
         self.summary = Summary()
         self.started = monotonic()
 
-    async def read_all(self, source: Source, queue: "_Queue", readers: int) -> None:
-        items = iter(source)
+    async def read_all(self, source: Source, queue: _Queue, readers: int) -> None:
+        """Small documents that are read within a moment go on together, a large one alone."""
+        items = Moments(source)
         number = before = 0
-        while (item := await asyncio.to_thread(next, items, None)) is not None:
-            if isinstance(item, Skipped):
-                self.summary.skip(item)
-            elif isinstance(item, Lost):
-                self.summary.lose(item)
-            elif isinstance(item, Textless):
-                self.summary.textless[item.kind] = self.summary.textless.get(item.kind, 0) + 1
-            elif (first := self._met_before(item)) is not None:
-                self._refused(item.id)
-                self.summary.skip(Skipped(item.source, f"the id {item.id!r} was met before, in {first}"))
-            else:
-                number += 1
-                self._under_way[number] = before
-                await queue.put((number, item))
-            before = source.done()
+        while some := await asyncio.to_thread(items.next):
+            small = list[_Numbered]()
+            for item, read in some:
+                if isinstance(item, Document) and self._is_new(item):
+                    number += 1
+                    self._under_way[number] = before
+                    if len(item.text) <= SMALL:
+                        small.append((number, item.model_copy(update={"corpus": self._corpus})))
+                    else:
+                        await queue.put([(number, item.model_copy(update={"corpus": self._corpus}))])
+                elif not isinstance(item, Document):
+                    self.summary.note(item)
+                before = read
+            if small:
+                await queue.put(small)
             self._tell_stored(before)
         for _ in range(readers):
             await queue.put(None)
+
+    def _is_new(self, document: Document) -> bool:
+        digest = blake2b(document.id.encode(errors="surrogatepass"), digest_size=12).digest()
+        if digest in self._sources:
+            self._refused(document.id)
+            reason = f"the id {document.id!r} was met before, in {self._sources[digest]}"
+            self.summary.note(Skipped(document.source, reason))
+            return False
+        self._sources[digest] = document.source
+        return True
 
     def _tell_stored(self, read: int) -> None:
         """The source is stored up to where the first document under way begins."""
         self.summary.stored = next(iter(self._under_way.values()), read)
 
-    def _met_before(self, document: Document) -> str | None:
-        digest = blake2b(document.id.encode(errors="surrogatepass"), digest_size=12).digest()
-        if digest in self._sources:
-            return self._sources[digest]
-        self._sources[digest] = document.source
-        return None
-
-    async def put_all(self, queue: "_Queue", source: Source) -> None:
-        while (taken := await queue.get()) is not None:
-            number, document = taken
-            await self._put(document)
-            del self._under_way[number]
+    async def put_all(self, queue: _Queue, source: Source) -> None:
+        while (numbered := await queue.get()) is not None:
+            documents = [document for _, document in numbered]
+            outcomes: list[Ingested | ShardqaError | None] = [None]
+            if len(documents) > 1:
+                outcomes = await self._engine.together.put_together(documents, self._replace)
+            for document, outcome in zip(documents, outcomes, strict=True):
+                if isinstance(outcome, Ingested):
+                    self._late = 0
+                    self.summary.count(document, outcome)
+            for document, outcome in zip(documents, outcomes, strict=True):
+                if not isinstance(outcome, Ingested):
+                    await self._put(document, late=isinstance(outcome, AnswerTimeout))
+            for number, _ in numbered:
+                del self._under_way[number]
             self._tell_stored(source.done())
             self.summary.seconds = monotonic() - self.started
             self._progress(self.summary)
 
-    async def _put(self, document: Document) -> None:
-        document = document.model_copy(update={"corpus": self._corpus})
-        size = len(document.text.encode(errors="surrogatepass"))  # lone surrogates are the engine's to refuse
-        patience = PATIENCE + size / 1e6 * PATIENCE_PER_MEGABYTE
-        late = False  # a try ran out of time: the shard went on, and what a later try finds there is of this run
+    async def _put(self, document: Document, late: bool) -> None:
+        """`late`: a try ran out of time: the shard went on, and what a later try finds there is of this run."""
+        patience = FAILOVER_SECONDS + bytes_of(document) / 1e6 * SECONDS_PER_MEGABYTE
 
         async def put() -> Ingested:
             nonlocal late
@@ -177,7 +148,7 @@ class _Run:
             done = await retry(put, patience)
         except FAULTS_OF_A_DOCUMENT as fault:
             self._refused(document.id)
-            self.summary.skip(Skipped(document.source or document.id, str(fault)))
+            self.summary.note(Skipped(document.source or document.id, str(fault)))
             return
         except AnswerTimeout as fault:
             self._late += 1
@@ -185,14 +156,7 @@ class _Run:
             if self._late >= LATE_IN_A_ROW:
                 raise
             reason = f"{fault}; what a shard has begun it finishes, so run the ingest again"
-            self.summary.skip(Skipped(document.source or document.id, reason))
+            self.summary.note(Skipped(document.source or document.id, reason))
             return
         self._late = 0
-        if done.changed or late:
-            self.summary.documents += 1
-            self.summary.bytes_written += size
-        else:
-            self.summary.unchanged += 1
-        self.summary.passages += done.passages
-        self.summary.characters += done.characters
-        self.summary.bytes += size
+        self.summary.count(document, done, late)

@@ -11,10 +11,10 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadModel
-from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import embedding
 from shardqa.models.pushed import pushed_label
 from shardqa.models.scoring import Scoring
+from shardqa.retry import WORKER_SECONDS, retry
 from shardqa.streaming import StreamedFile
 
 STORE_SECONDS = 120.0  # to store a model on a shard whose worker still starts

@@ -16,8 +16,8 @@ from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, ShardFailed
 from shardqa.loader import models
 from shardqa.loader.models import ShardModel
-from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import shipped
+from shardqa.retry import WORKER_SECONDS, retry
 
 SESSION = "shardqa"
 CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"

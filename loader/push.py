@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from shardqa.models.check_reader import check_reader
 from shardqa.models.pushed import is_pushed
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
+
+NAME_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # a part of Redis keys
 
 
 async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -> Prepared:
@@ -56,6 +59,14 @@ async def drop(engine: Engine, name: str) -> list[str]:
     if any(label is not None and not is_pushed(label) for label in labels):
         raise BadData(f"{name} is a reader, which the shards answer with; give the name of a file that was pushed")
     return await models.drop(engine, registered.shards, name)
+
+
+def check_name(name: str, option: str) -> None:
+    """Raise BadData, which names the option to give another by, unless a model other than the shipped may have it."""
+    if not NAME_FORM.fullmatch(name):
+        raise BadData(f"{name!r} is no name: letters, digits, '.', '_' and '-', at most 64, are; give one by {option}")
+    if name == shipped.NAME:
+        raise BadData(f"{name} is the shipped reader's name; choose another {option}")
 
 
 def check_tokenizer(folder: Path) -> None:

@@ -26,18 +26,18 @@ from shardqa.errors import BadBackup, BadKey, ShardFailed
 from shardqa.loader import preparation
 from shardqa.loader.backup.file import FORM, Record, RecordKind, Writer
 from shardqa.loader.models import ShardModel, fields, text
-from shardqa.loader.retry import retry
 from shardqa.models import shipped
+from shardqa.retry import retry
 
 SCANNED = 200  # keys of one SCAN
 AT_ONCE = 8  # documents read at once: what is in memory
-PATIENCE = 30.0  # seconds for a node that loads or is busy
+NODE_SECONDS = 30.0  # seconds for a node that loads or is busy
 # Keys that are made again from the others, as shardqa.keys spells them; models are taken by name.
 MADE_AGAIN = re.compile(
     rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
     rb"|encoder:off\Z"
 )
-SCORES = re.compile(rb"ask:([a-z0-9._-]+):scoring")  # of a corpus, as shardqa.keys spells it
+OWN = re.compile(rb"ask:([a-z0-9._-]+):(scoring|words)")  # of a corpus, as shardqa.keys spells it
 MARKS = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
 OURS = "AI_"  # how the names of the module's types begin
 MODEL_FIELDS = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
@@ -80,7 +80,7 @@ async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool
         counts = writer.counts
         dumped.documents, dumped.keys = counts.get(RecordKind.DOCUMENT, 0), counts.get(RecordKind.KEY, 0)
         dumped.api_keys, dumped.scorings = counts.get(RecordKind.API_KEY, 0), counts.get(RecordKind.SCORING, 0)
-        dumped.settings = counts.get(RecordKind.SETTING, 0)
+        dumped.settings = counts.get(RecordKind.SETTING, 0) + counts.get(RecordKind.WORDS, 0)
         dumped.bytes = writer.close()
     return dumped
 
@@ -159,7 +159,7 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
 
 async def _api_keys(engine: Engine, writer: Writer) -> None:
     """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
-    stored = await retry(lambda: engine.shards.by_key(keys.API_KEYS, "HGETALL"), PATIENCE)
+    stored = await retry(lambda: engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
     for id_, key in sorted(dict(stored).items()):
         writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
 
@@ -179,7 +179,7 @@ async def _keyspace(
             found = await asyncio.gather(*(_item(engine, key, all_keys) for key in some))
             for key, record in zip(some, found, strict=True):
                 if isinstance(record, str):
-                    dumped.left_out.append(f"key {key!r}: {record}")
+                    dumped.left_out.append(f"key {text(key)}: {record}")
                 elif record is not None:
                     writer.add(record.kind, **record.fields)
 
@@ -199,13 +199,14 @@ Found = Record | str | None  # a record, why there is none, or none is wanted
 async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
     if MARKS.fullmatch(key) or key == keys.API_KEYS.encode() or key.startswith(keys.REQUESTS.encode()):
         return None
-    if (scores := SCORES.fullmatch(key)) is not None:
+    if (own := OWN.fullmatch(key)) is not None:
         stored = await _on_key(engine, key, "GET")
-        return None if stored is None else Record(RecordKind.SCORING, {"corpus": scores[1], "scores": _bytes(stored)})
+        kind, name = (RecordKind.WORDS, "words") if own[2] == b"words" else (RecordKind.SCORING, "scores")
+        return None if stored is None else Record(kind, {"corpus": own[1], name: _bytes(stored)})
     if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
         return record
-    kind = text(await _on_key(engine, key, "TYPE"))
-    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
+    type_ = text(await _on_key(engine, key, "TYPE"))
+    if type_ == "none" or not (all_keys or type_.startswith(OURS) or key.startswith((b"doc:", b"file:"))):
         return None
     content = await _on_key(engine, key, "DUMP")
     if content is None:
@@ -246,7 +247,7 @@ async def _on_key(engine: Engine, key: bytes, *command: str) -> Any:
 
 async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:
     """The reply of one node, which may start or be busy."""
-    return await retry(lambda: engine.shards.on(node, *command), PATIENCE)
+    return await retry(lambda: engine.shards.on(node, *command), NODE_SECONDS)
 
 
 def _bytes(value: Any) -> bytes:

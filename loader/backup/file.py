@@ -38,6 +38,7 @@ class RecordKind(StrEnum):
     API_KEY = "api-key"  # id, key (as it is stored, with the digest of its secret)
     SETTING = "setting"  # corpus, off ("dense" or "bridges")
     SCORING = "scoring"  # corpus, scores: JSON
+    WORDS = "words"  # corpus, words (synonyms and pins): JSON
     DOCUMENT = "document"  # corpus, id, expires (ms of the epoch, or empty), fields: pairs
     KEY = "key"  # key, expires, dump: what DUMP said
     END = "end"
@@ -187,7 +188,8 @@ class BackupReader:
             raise self._bad("it does not say where it is from")
         if record.fields.get("form") != str(FORM).encode():
             raise self._bad(
-                f"its form is {record.fields.get('form')!r}, and {FORM} is read here; use the newer shardqa"
+                f"its form is {_shown(record.fields.get('form', b'unnamed'))}, and {FORM} is read here; "
+                "use the newer shardqa"
             )
 
     def _lines(self) -> Iterator[bytes]:

@@ -21,10 +21,10 @@ from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLar
 from shardqa.loader import preparation
 from shardqa.loader.backup.dump import MADE_AGAIN, on
 from shardqa.loader.backup.file import BackupReader, Record, RecordKind
-from shardqa.loader.ingest import PATIENCE, PATIENCE_PER_MEGABYTE, PER_SHARD
-from shardqa.loader.models import label_of
-from shardqa.loader.retry import WORKER_SECONDS, retry
+from shardqa.loader.ingest import FAILOVER_SECONDS, PER_SHARD, SECONDS_PER_MEGABYTE
+from shardqa.loader.models import label_of, text
 from shardqa.loader.tasks import run_all
+from shardqa.retry import WORKER_SECONDS, retry
 
 FIELDS = (b"title", b"text", b"source", b"metadata", b"places", b"origin")  # as Ingest takes them
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge)
@@ -78,7 +78,7 @@ async def _check_empty(engine: Engine) -> None:
             key = next((key for key in found if not MADE_AGAIN.match(key)), None)
             if key is not None:
                 raise BadBackup(
-                    f"the cluster is not empty: {node.name} has {key[:80]!r}; restore into an empty one, or --merge"
+                    f"the cluster is not empty: {node.name} has {text(key[:80])}; restore into an empty one, or --merge"
                 )
             if cursor in (b"0", 0):
                 break
@@ -111,6 +111,8 @@ class _Run:
                     await self._setting(**record.fields)
                 case RecordKind.SCORING:
                     await self._scoring(**record.fields)
+                case RecordKind.WORDS:
+                    await self._words(**record.fields)
                 case RecordKind.DOCUMENT | RecordKind.KEY:
                     await queue.put(record)
         for _ in range(tasks):
@@ -163,7 +165,7 @@ class _Run:
         self.restored.models += 1
 
     async def _api_key(self, id: bytes, key: bytes) -> None:
-        await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HSET", id, key), PATIENCE)
+        await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HSET", id, key), FAILOVER_SECONDS)
         self.restored.api_keys += 1
 
     async def _setting(self, corpus: bytes, off: bytes) -> None:
@@ -173,15 +175,20 @@ class _Run:
 
     async def _scoring(self, corpus: bytes, scores: bytes) -> None:
         key = keys.corpus_scoring(corpus.decode())
-        await retry(lambda: self._engine.shards.by_key(key, "SET", scores), PATIENCE)
+        await retry(lambda: self._engine.shards.by_key(key, "SET", scores), FAILOVER_SECONDS)
         self.restored.scorings += 1
+
+    async def _words(self, corpus: bytes, words: bytes) -> None:
+        key = keys.corpus_words(corpus.decode())
+        await retry(lambda: self._engine.shards.by_key(key, "SET", words), FAILOVER_SECONDS)
+        self.restored.settings += 1
 
     async def _document(self, corpus: bytes, id: bytes, expires: bytes, fields: list[list[bytes]]) -> None:
         given = {pair[0]: pair[1] for pair in fields}
         key = keys.doc(corpus.decode(), id.decode())
         known = [word for name in FIELDS if name in given for word in (name, given[name])]
         other = [word for name, value in given.items() if name not in FIELDS for word in (name, value)]
-        patience = PATIENCE + len(given.get(b"text", b"")) / 1e6 * PATIENCE_PER_MEGABYTE
+        patience = FAILOVER_SECONDS + len(given.get(b"text", b"")) / 1e6 * SECONDS_PER_MEGABYTE
         try:
             reply = record_of(await self._on_key(key, "RG.TRIGGERONKEY", "Ingest", key, *known, patience=patience))
             self._engine.epochs.announce(corpus.decode(), str(reply["tag"]), int(reply["epoch"]))
@@ -201,14 +208,14 @@ class _Run:
         except ShardqaError as fault:
             if not isinstance(fault, ShardFailed):
                 raise
-            self._leave_out(f"key {key!r}: {fault}")
+            self._leave_out(f"key {text(key)}: {fault}")
             return
         self.restored.keys += 1
 
     async def _on(self, node: ClusterNode, *command: Any) -> Any:
         return await retry(lambda: self._engine.shards.on(node, *command), WORKER_SECONDS)
 
-    async def _on_key(self, key: str | bytes, *command: Any, patience: float = PATIENCE) -> Any:
+    async def _on_key(self, key: str | bytes, *command: Any, patience: float = FAILOVER_SECONDS) -> Any:
         return await retry(lambda: self._engine.shards.on(self._engine.shards.owner(key), *command), patience)
 
     def _leave_out(self, why: str) -> None:

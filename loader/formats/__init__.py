@@ -14,6 +14,7 @@ from pathlib import PurePath
 
 from shardqa import extras
 from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.loader.fitting import fitting
 from shardqa.loader.formats import code
 from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
 
@@ -27,6 +28,7 @@ class Format:
     module: str  # below this package
     function: str = "read"
     needs: str = ""  # the extra of the package that brings its library
+    begins: tuple[bytes, ...] = ()  # what each of its files begins with, where that is sure
 
     def reader(self) -> Reader:
         """Raises BadDocument where its library is not installed."""
@@ -40,9 +42,11 @@ class Format:
         return reader
 
 
+ZIP, OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 FORMATS = (
     Format("text", (".txt", ".text"), "text"),
     Format("Markdown", (".md", ".markdown"), "markdown"),
+    Format("notebooks", (".ipynb",), "notebook"),
     Format("HTML", (".html", ".htm", ".xhtml"), "html"),
     Format("reStructuredText", (".rst",), "rst"),
     Format("DocBook, Mallard", (".xml", ".docbook", ".dbk", ".page"), "xml"),
@@ -51,14 +55,15 @@ FORMATS = (
     Format("SQuAD's JSON", (".json",), "squad"),
     Format("CSV", (".csv", ".tsv", ".tab"), "table"),
     Format("PDF", (".pdf",), "pdf.reader"),
-    Format("Word", (".docx", ".docm"), "docx"),
-    Format("Word of 1997 to 2003", (".doc", ".dot"), "doc"),
+    Format("Word", (".docx", ".docm"), "docx", begins=(ZIP,)),
+    Format("Word of 1997 to 2003", (".doc", ".dot"), "doc", begins=(OLE,)),
     Format("RTF", (".rtf",), "rtf"),
-    Format("PowerPoint", (".pptx", ".pptm"), "pptx", needs="formats"),
-    Format("workbooks", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
+    Format("PowerPoint", (".pptx", ".pptm"), "pptx", begins=(ZIP,)),
+    Format("workbooks", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets", begins=(ZIP, OLE)),
     Format("OpenDocument", (".odt", ".ott", ".odp", ".odg"), "odt"),
     Format("EPUB", (".epub",), "epub"),
     Format("e-mail", (".eml",), "mail"),
+    Format("Outlook's messages", (".msg",), "msg"),
     Format("mailboxes", (".mbox",), "mail", "read_mbox"),
     Format("subtitles", (".srt", ".vtt"), "subtitles"),
     Format("zip archives", (".zip",), "archive", "read_zip"),
@@ -70,10 +75,13 @@ PICTURES = Format("pictures", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "pictu
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
 TOLD = (
-    "txt md html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp epub "
-    "eml mbox srt vtt zip tar, code"
+    "txt md ipynb html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp "
+    "odg epub eml msg mbox srt vtt zip tar, code"
 )
 """The formats for messages; each may be gzipped."""
+LEFT = re.compile(r"(?:.*/)?(?:thumbs\.db|ehthumbs\.db|desktop\.ini|\.ds_store|~\$[^/]*)")
+"""Files that Windows, macOS and Office leave beside people's own."""
+SIGNED = re.compile(r".*\.(?:p7[cms]|sig|gpg|pgp|asc)")
 KINDS = {"image": "pictures", "audio": "recordings", "video": "films", "font": "fonts"}
 MADE = re.compile(
     r"(?:.*/)?(?:searchindex\.js|search_index\.js(?:on)?|objects\.inv|[^/]+\.(?:min\.(?:js|css)|js\.map|css\.map|pyc))"
@@ -84,6 +92,10 @@ MADE = re.compile(
 def textless(name: str, ocr: bool = False) -> str:
     """Names what files of this name are where they hold no text, in the plural; empty where they may hold some."""
     bare = bare_name(name).lower()
+    if LEFT.fullmatch(bare):
+        return "files of the desktop"
+    if SIGNED.fullmatch(bare):
+        return "signatures and cipher texts"
     if MADE.fullmatch(bare):
         return "generated files"
     if ocr and format_of(name, ocr) is PICTURES:
@@ -108,20 +120,33 @@ def bare_name(name: str) -> str:
 def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
     """The documents of a file, by its name, or its content where the name says nothing; each fault as a Skipped."""
     format = format or format_of(source.name, source.ocr)
-    if format is None and (kind := textless(source.name)):
+    if (format is None or LEFT.fullmatch(source.name.lower())) and (kind := textless(source.name)):
         yield Textless(source.label, kind)
         return
     try:
         if not source.peek(1):
             yield Textless(source.label, "empty files")
             return
-        yield from (format or _by_content(source)).reader()(source)
+        known = _as_it_begins(source, format) if format is not None else _by_content(source)
+        yield from fitting(known.reader()(source))
     except (BadDocument, DocumentTooLarge) as error:
         yield Skipped(source.label, str(error))
     except RecursionError:
         yield Skipped(source.label, "it nests too deep to be read")
     except OSError as error:
         yield Skipped(source.label, f"can't be read: {error.strerror or error}")
+
+
+def _as_it_begins(source: SourceFile, format: Format) -> Format:
+    """The format of an Office file by what it is: a page or a CSV for Excel to open, a docx that is called .doc."""
+    if not format.begins or source.peek(8).startswith(format.begins):
+        return format
+    try:
+        found = _by_content(source)
+    except BadDocument:
+        return format
+    plain = BY_SUFFIX[".csv"] if format.module == "sheets" else format
+    return plain if found.module == "text" else found
 
 
 def _by_content(source: SourceFile) -> Format:

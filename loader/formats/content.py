@@ -10,7 +10,7 @@ import olefile
 from shardqa.errors import BadDocument
 from shardqa.loader import encodings
 from shardqa.loader.formats import mail, man
-from shardqa.loader.formats.zipped import FAULTS
+from shardqa.loader.formats.zipped import FAULTS, OLE
 from shardqa.loader.source_file import MAX_BINARY, SourceFile
 
 LOOKED_AT = 8192  # bytes
@@ -20,8 +20,7 @@ BEGINNINGS = (
     (b"BZh", ".tar"),
     (b"\xfd7zXZ\x00", ".tar"),
 )
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-STREAMS = (("WordDocument", ".doc"), ("Workbook", ".xls"), ("Book", ".xls"))
+STREAMS = (("__properties_version1.0", ".msg"), ("WordDocument", ".doc"), ("Workbook", ".xls"), ("Book", ".xls"))
 PARTS = (("word/", ".docx"), ("xl/", ".xlsx"), ("ppt/", ".pptx"))
 OPEN = "opendocument."
 MIMETYPES = (
@@ -43,7 +42,7 @@ ADVICE = {
     **dict.fromkeys((".sxi",), "save it as .pptx or .pdf"),
     **dict.fromkeys((".sxw", ".wpd", ".wps", ".abw", ".pages", ".lwp"), "save it as .odt, .docx or .pdf"),
     **dict.fromkeys((".numbers", ".wk1", ".123", ".gnumeric", ".sxc"), "save it as .xlsx or .csv"),
-    **dict.fromkeys((".msg", ".pst", ".ost"), "save it as .eml or .mbox"),
+    **dict.fromkeys((".pst", ".ost"), "save it as .eml or .mbox"),
     **dict.fromkeys((".mobi", ".azw", ".azw3", ".fb2", ".lit"), "convert it to .epub"),
     **dict.fromkeys((".ps", ".eps", ".djvu", ".dvi", ".xps", ".key"), "convert it to .pdf"),
     **dict.fromkeys((".7z", ".rar", ".cab", ".iso", ".deb", ".rpm", ".chm", ".zst", ".xz", ".bz2"), "unpack it"),
@@ -94,14 +93,13 @@ def _of_ole(source: SourceFile) -> str:
         with olefile.OleFileIO(io.BytesIO(source.read_all(MAX_BINARY))) as file:
             suffix = next((suffix for stream, suffix in STREAMS if file.exists(stream)), "")
             is_slides = file.exists("PowerPoint Document")
-            is_mail = file.exists("__properties_version1.0")
     except FAULTS as error:
         raise BadDocument(f"not a whole file of Microsoft Office: {error}") from error
     finally:
         source.rewind()
     if suffix:
         return suffix
-    kind, do = ("PowerPoint's", ".pptx") if is_slides else ("Outlook's", ".eml") if is_mail else ("", "PDF")
+    kind, do = ("PowerPoint's", ".pptx") if is_slides else ("", "PDF")
     raise BadDocument(f"an old {kind or 'Microsoft'} file; save it as {do}")
 
 

@@ -1,139 +1,315 @@
-"""Word's docx: paragraphs, headings, lists and tables in their order, then footnotes.
+"""Word's docx: what heads the pages, then paragraphs, headings, lists and tables in their order, notes, comments, feet.
 
-python-docx opens the package and knows the styles; words are taken from the XML itself, since its `Paragraph.text`
-leaves out what tracked changes inserted and what stands in text boxes.
+Words are taken from the XML itself: what tracked changes inserted and what stands in text boxes and in fields to fill
+in is read, what they took away or moved from here is not, nor what is hidden.
 """
 
-import io
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-import docx
-from docx.opc.exceptions import OpcError
-from docx.oxml.ns import qn
-from docx.table import Table
-from docx.text.paragraph import Paragraph
 from lxml import etree
 
+from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
-from shardqa.loader.formats import zipped
+from shardqa.loader.formats.equation import equation
 from shardqa.loader.formats.faults import readable
+from shardqa.loader.formats.numbering import Numbering, W, value
+from shardqa.loader.formats.ooxml import M, Package, R, Relation, is_on
+from shardqa.loader.formats.symbols import symbol
 from shardqa.loader.raised import lowered, raised
-from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
+from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
-FOOTNOTES = "/word/footnotes.xml"
-WORDS = {qn("w:t"): None, qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
-RUN, ALIGN = qn("w:r"), f"{qn('w:rPr')}/{qn('w:vertAlign')}"
+WORDS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
+P, TBL, TR, TC, RUN, BOX = (f"{W}{name}" for name in ("p", "tbl", "tr", "tc", "r", "txbxContent"))
 MARKS = {"superscript": raised, "subscript": lowered}
-BOX = qn("w:txbxContent")
-FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says a text box a second time
+GONE = frozenset(f"{W}{name}" for name in ("del", "moveFrom", "pPr", "rPr", "sdtPr", "tblPr", "tcPr", "trPr", "rt"))
 MAX_NESTED = 20  # tables in tables
+MAX_SPAN = 100  # columns that one cell may take
+SAYS = re.compile(r"[^\W\d_]{2}")  # a word: what more than a page's number has
+PAGE = re.compile(r"\b(?:page|seite|pagina|of|von|de|di|sur)\b", re.IGNORECASE)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.read_all(MAX_BINARY)
-    zipped.check(content)
-    composer = Composer()
-    with readable("a docx", OpcError, etree.LxmlError):
-        document = docx.Document(io.BytesIO(content))
-        _add(composer, document.iter_inner_content(), 0)
-        _footnotes(composer, document)
-        title = one_line(document.core_properties.title or "")
-    yield source.composed(composer, title)
+    with readable("a docx", etree.LxmlError):
+        package = Package(source.read_all(MAX_BINARY))
+        document = _Document(package)
+        relations = package.relations(package.main)
+        items = list(package.embedded(source, relations))
+    yield source.composed(document.composer, document.title or package.title)
+    yield from (Lost(source.label, f"{what} in it can't be read") for what in dict.fromkeys(document.lost))
+    yield from items
 
 
-def _add(composer: Composer, blocks: Any, depth: int) -> None:
-    in_list = False
-    for block in blocks:
-        if isinstance(block, Table):
-            _table(composer, block, depth)
-            in_list = False
+class _Document:
+    """One document, which is read as it is made."""
+
+    def __init__(self, package: Package) -> None:
+        self.composer = Composer()
+        self.title = ""
+        self.lost: list[str] = []
+        self._package = package
+        self._relations: dict[str, Relation] = {}
+        self._styles = _Styles(self._part("styles"))
+        self._numbering = Numbering(self._part("numbering"))
+        root = package.xml(package.main)
+        body = root.find(f"{W}body") if root is not None else None
+        if body is None:
+            raise BadDocument("not a docx: its document has no body")
+        self._margins(body, "header")
+        self._relations = package.relations(package.main)
+        self._add(body, 0)
+        self.composer.top()
+        for kind, note in (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment")):
+            self._notes(kind, f"{W}{note}")
+        self._margins(body, "footer")
+
+    def _part(self, kind: str) -> Any:
+        found = self._package.targets(self._package.main, kind)
+        return self._package.xml(found[0]) if found else None
+
+    def _margins(self, body: Any, kind: str) -> None:
+        """The heads or the feet of the pages, each once; those with no more than a page's number say nothing."""
+        relations = self._package.relations(self._package.main)
+        heads: set[str] = set()
+        sections = list(body.iter(f"{W}sectPr"))  # one without heads of its own has those before
+        has_first = any(is_on(section.find(f"{W}titlePg"), f"{W}val") for section in sections)
+        for section in sections:
+            for reference in section.iterfind(f"{W}{kind}Reference"):
+                is_first = reference.get(f"{W}type") == "first"
+                name = relations.get(reference.get(f"{R}id", ""), Relation("", "")).target
+                if name in heads or (is_first and not has_first):
+                    continue
+                heads.add(name)
+                root = self._package.xml(name)
+                text = " ".join(self._texts(root)) if root is not None else ""
+                if SAYS.search(PAGE.sub("", text)) and text not in heads:
+                    heads.add(text)
+                    self._relations = self._package.relations(name)
+                    self._add(root, 0)
+                    self.composer.top()
+
+    def _notes(self, kind: str, tag: str) -> None:
+        root = self._part(kind)
+        for note in root.iter(tag) if root is not None else ():
+            author = note.get(f"{W}author", "")
+            text = " ".join(" ".join(self._texts(note)).split())
+            self.composer.block(f"Comment of {author}: {text}" if author and text else text)
+
+    def _add(self, parent: Any, depth: int) -> None:
+        in_list = False
+        for block in _blocks(parent):
+            if block.tag == TBL:
+                self._table(block, depth)
+                in_list = False
+                continue
+            words, level = self._words(block), self._styles.level(block)
+            mark = self._mark(block) if words.strip() else ""
+            if level is not None:
+                self.composer.heading(f"{mark} {words}" if mark.strip("-") else words, level)
+                if not self.title and self._styles.name(block) == "title":
+                    self.title = one_line(words)
+            elif words.strip():
+                self.composer.block(f"{mark} {words}" if mark else words, close=bool(mark) and in_list)
+                in_list = bool(mark)
+            for box in _outer_boxes(block):
+                self._add(box, depth)
+                in_list = False
+            self.lost += self._package.graphics(self.composer, block, self._relations)
+
+    def _mark(self, paragraph: Any) -> str:
+        """The mark before an item of a list, or a heading with a number."""
+        found = self._styles.list_of(paragraph)
+        if found is not None:
+            list_, level, style = found
+            return self._numbering.next(list_, self._numbering.level_of(list_, style) if level is None else level)
+        return "-" if "list" in self._styles.name(paragraph) else ""
+
+    def _texts(self, parent: Any) -> Iterator[str]:
+        """The words of each paragraph in it, text boxes included."""
+        for block in parent.iter(P):
+            if not any(above.tag in GONE for above in block.iterancestors()):
+                words = self._words(block)
+                mark = self._mark(block) if words.strip() else ""
+                yield f"{mark} {words}".strip()
+
+    def _words(self, element: Any) -> str:
+        """Returns the words of a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
+        pieces: list[tuple[str, str]] = []  # (how it stands to the line, words)
+        stack = [(element, "")]
+        while stack:
+            node, stands = stack.pop()
+            tag = node.tag
+            if tag == f"{W}t":
+                pieces.append((stands, node.text or ""))
+            elif tag in WORDS:
+                pieces.append((stands, WORDS[tag]))
+            elif tag == f"{W}sym":
+                pieces.append((stands, self._symbol(node)))
+            elif tag == f"{W}ffData":
+                pieces.append((stands, _filled(node)))
+            elif tag == f"{M}oMath":
+                pieces.append((stands, equation(node)))
+            elif tag not in GONE and tag != BOX and (node is element or tag != P):
+                if tag == RUN:
+                    if self._styles.is_hidden(node):
+                        continue
+                    properties = node.find(f"{W}rPr")
+                    stands = value(properties, "vertAlign") if properties is not None else ""
+                stack.extend((child, stands) for child in reversed(node))
+        text = ""
+        for stands, run in groupby(pieces, key=lambda piece: piece[0]):
+            words = "".join(words for _, words in run)
+            text += MARKS[stands](text[-1:], words) if stands in MARKS else words
+        return text
+
+    def _symbol(self, node: Any) -> str:
+        font = node.get(f"{W}font", "")
+        found = symbol(font, node.get(f"{W}char", ""))
+        if found is None:
+            self.lost.append(f"a sign of the font {font}")
+        return found or ""
+
+    def _table(self, table: Any, depth: int) -> None:
+        """Adds a table; one of one column, or that holds tables, only lays the page out."""
+        rows = _rows(table)
+        lays_out = max(map(len, rows), default=0) < 2 or any(
+            cell is not None and cell.find(f".//{TBL}") is not None for row in rows for cell in row
+        )
+        if lays_out and depth < MAX_NESTED:
+            for cell in {id(cell): cell for row in rows for cell in row if cell is not None}.values():
+                self._add(cell, depth + 1)  # a merged one is met once for each place it takes
+            return
+        texts: dict[int, str] = {}
+        for cell in (cell for row in rows for cell in row if cell is not None):
+            if id(cell) not in texts:
+                texts[id(cell)] = " ".join(filter(None, self._texts(cell)))
+        self.composer.table([["" if cell is None else texts[id(cell)] for cell in row] for row in rows])
+        self.lost += self._package.graphics(self.composer, table, self._relations)
+
+
+class _Styles:
+    """Styles by their ids; one has what it does not say itself from the one that it is based on."""
+
+    def __init__(self, root: Any) -> None:
+        self._styles = {} if root is None else {one.get(f"{W}styleId"): one for one in root.iter(f"{W}style")}
+        self._default = next(
+            (
+                id_
+                for id_, one in self._styles.items()
+                if one.get(f"{W}default") == "1" and one.get(f"{W}type") == "paragraph"
+            ),
+            "",
+        )
+
+    def name(self, paragraph: Any) -> str:
+        style = self._styles.get(self._of(paragraph))
+        return value(style, "name").casefold() if style is not None else ""
+
+    def level(self, paragraph: Any) -> int | None:
+        """1 for the title and the first level of headings; None for text. Styles of any name may have a level."""
+        name = self.name(paragraph)
+        if name == "title":
+            return 1
+        if name.startswith("heading ") and name[8:].isdigit():
+            return int(name[8:])
+        for element in self._chain(paragraph):
+            found = element.find(f"{W}pPr/{W}outlineLvl")
+            level = found.get(f"{W}val", "") if found is not None else ""
+            if level.isdigit():
+                return int(level) + 1 if int(level) < 9 else None
+        return None
+
+    def list_of(self, paragraph: Any) -> tuple[str, int | None, str] | None:
+        """(its list, its level where it is said, the style that said so); None where it is in none."""
+        for element in self._chain(paragraph):
+            found = element.find(f"{W}pPr/{W}numPr")
+            if found is not None and (list_ := value(found, "numId")):
+                level = value(found, "ilvl")
+                style = element.get(f"{W}styleId") or self._of(paragraph)
+                return (list_, int(level) if level.isdigit() else None, style) if list_ != "0" else None
+        return None
+
+    def is_hidden(self, run: Any) -> bool:
+        properties = run.find(f"{W}rPr")
+        while properties is not None:
+            hidden = properties.find(f"{W}vanish")
+            if hidden is not None:
+                return is_on(hidden, f"{W}val")
+            style = self._styles.get(value(properties, "rStyle"))
+            properties = style.find(f"{W}rPr") if style is not None else None
+        return False
+
+    def _of(self, paragraph: Any) -> str:
+        properties = paragraph.find(f"{W}pPr")
+        return (value(properties, "pStyle") if properties is not None else "") or self._default
+
+    def _chain(self, paragraph: Any) -> Iterator[Any]:
+        yield paragraph
+        met: set[str] = set()
+        id_ = self._of(paragraph)
+        while id_ in self._styles and id_ not in met:
+            met.add(id_)
+            yield self._styles[id_]
+            id_ = value(self._styles[id_], "basedOn")
+
+
+def _blocks(parent: Any) -> Iterator[Any]:
+    """Paragraphs and tables, also those in content controls and insertions."""
+    for child in parent:
+        if child.tag in (P, TBL):
+            yield child
+        elif child.tag not in GONE:
+            yield from _blocks(child)
+
+
+def _within(parent: Any, tag: str) -> Iterator[Any]:
+    """Rows of a table, or cells of a row, also those in content controls."""
+    for child in parent:
+        if child.tag == tag:
+            yield child
+        elif child.tag not in GONE:
+            yield from _within(child, tag)
+
+
+def _rows(table: Any) -> list[list[Any]]:
+    """Cells by row; one that takes several places stands in each of them."""
+    rows: list[list[Any]] = []
+    for line in _within(table, TR):
+        properties = line.find(f"{W}trPr")
+        if properties is not None and any(properties.find(f"{W}{gone}") is not None for gone in ("del", "hidden")):
             continue
-        words = _words(block._p)
-        level = _level(block)
-        if level is not None:
-            composer.heading(words, level)
-        elif words.strip():
-            is_item = block._p.find(f".//{qn('w:numPr')}") is not None or "List" in _style(block)
-            composer.block(f"- {words}" if is_item else words, close=is_item and in_list)
-            in_list = is_item
-        for box in _boxes(block._p):
-            composer.block(box)
-            in_list = False
+        before = _count(properties, "gridBefore", 0)
+        row: list[Any] = [None] * before
+        for cell in _within(line, TC):
+            own = cell.find(f"{W}tcPr")
+            merged = own.find(f"{W}vMerge") if own is not None else None
+            goes_on = merged is not None and merged.get(f"{W}val", "continue") == "continue"
+            above = rows[-1][len(row)] if goes_on and rows and len(row) < len(rows[-1]) else None
+            row += [above if above is not None else cell] * _count(own, "gridSpan", 1)
+        rows.append(row)
+    return rows
 
 
-def _words(element: Any) -> str:
-    """Returns the words of a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
-    pieces: list[tuple[str, str]] = []  # (how it stands to the line, words)
-    stack = [(element, "")]
-    while stack:
-        node, stands = stack.pop()
-        if node.tag in WORDS:
-            pieces.append((stands, WORDS[node.tag] or node.text or ""))
-        elif node.tag not in (BOX, FALLBACK):
-            if node.tag == RUN:
-                align = node.find(ALIGN)
-                stands = align.get(qn("w:val"), "") if align is not None else ""
-            stack.extend((child, stands) for child in reversed(list(node)))
-    text = ""
-    for stands, run in groupby(pieces, key=lambda piece: piece[0]):
-        words = "".join(words for _, words in run)
-        text += MARKS[stands](text[-1:], words) if stands in MARKS else words
-    return text
+def _count(properties: Any, name: str, otherwise: int) -> int:
+    text = value(properties, name) if properties is not None else ""
+    return min(int(text), MAX_SPAN) if text.isascii() and text.isdigit() else otherwise
 
 
-def _boxes(element: Any) -> Iterator[str]:
-    for box in element.iter(BOX):
-        if not any(above.tag == FALLBACK for above in box.iterancestors()):
-            yield "\n".join(_words(paragraph) for paragraph in box.iter(qn("w:p")))
+def _outer_boxes(paragraph: Any) -> Iterator[Any]:
+    for box in paragraph.iter(BOX):
+        above = next(one for one in box.iterancestors() if one.tag in (P, BOX))
+        if above is paragraph:
+            yield box
 
 
-def _style(paragraph: Paragraph) -> str:
-    style = paragraph.style
-    return str(style.name or "") if style is not None else ""
-
-
-def _level(paragraph: Paragraph) -> int | None:
-    """1 for the title and the first level of headings; None for text. Styles of any name may have an outline level."""
-    name = _style(paragraph).casefold()
-    if name == "title":
-        return 1
-    if name.startswith("heading ") and name[8:].isdigit():
-        return int(name[8:])
-    style = paragraph.style
-    for element in (paragraph._p, style.element if style is not None else None):
-        found = element.find(f".//{qn('w:outlineLvl')}") if element is not None else None
-        value = found.get(qn("w:val"), "") if found is not None else ""
-        if value.isdigit() and int(value) < 9:
-            return int(value) + 1
-    return None
-
-
-def _table(composer: Composer, table: Table, depth: int) -> None:
-    """Adds a table; one of one column, or that holds tables, only lays the page out."""
-    rows = [[_cell(cell) for cell in row.cells] for row in table.rows]
-    lays_out = any(cell.tables for row in table.rows for cell in row.cells) or max(map(len, rows), default=0) < 2
-    if lays_out and depth < MAX_NESTED:
-        seen: set[int] = set()  # a merged cell is met once for each place it takes
-        for row in table.rows:
-            for cell in row.cells:
-                if id(cell._tc) not in seen:
-                    seen.add(id(cell._tc))
-                    _add(composer, cell.iter_inner_content(), depth + 1)
-        return
-    composer.table(rows)
-
-
-def _cell(cell: Any) -> str:
-    return " ".join(_words(paragraph._p) for paragraph in cell.paragraphs)
-
-
-def _footnotes(composer: Composer, document: Any) -> None:
-    parts = {str(part.partname): part for part in document.part.package.iter_parts()}
-    if FOOTNOTES not in parts:
-        return
-    root = etree.fromstring(parts[FOOTNOTES].blob, etree.XMLParser(resolve_entities=False, no_network=True))
-    composer.top()
-    for note in root.iter(qn("w:footnote")):
-        composer.block(" ".join(_words(paragraph) for paragraph in note.iter(qn("w:p"))).strip())
+def _filled(field: Any) -> str:
+    """The state of a field of an old form that shows no words: a box to tick, a list to choose from."""
+    box, choice = field.find(f"{W}checkBox"), field.find(f"{W}ddList")
+    if box is not None:
+        state = box.find(f"{W}checked")
+        return "☒ " if is_on(state if state is not None else box.find(f"{W}default"), f"{W}val") else "☐ "
+    entries = [entry.get(f"{W}val", "") for entry in choice.iterfind(f"{W}listEntry")] if choice is not None else []
+    chosen = value(choice, "result") if choice is not None else ""
+    return entries[int(chosen)] if chosen.isdigit() and int(chosen) < len(entries) else "".join(entries[:1])

@@ -4,49 +4,117 @@ A sheet of two cells, one of them in the last row and column, spans 17 thousand 
 process. What is not understood here is left to that library, which refuses it.
 """
 
+import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
+
+from lxml import etree
 
 from shardqa.errors import DocumentTooLarge
-from shardqa.loader.formats import zipped
+from shardqa.loader.formats import records, zipped
 
 MAX_CELLS = 5_000_000  # of one sheet, from its first row and column to its last: five columns of all rows there can be
-CELL = re.compile(rb"""<(?:\w+:)?(c|row)\b[^>]*?\sr\s*=\s*["']\s*([A-Za-z]*)(\d+)""")
+TAG = re.compile(rb"<(?:\w+:)?(c|row)\b([^>]*)>")
+AT = re.compile(rb"""\sr\s*=\s*["']\s*([A-Za-z]*)(\d+)""")
+BLANK = re.compile(rb"<c\b[^>]*(?<!/)>\s*<is>\s*(?:<r>\s*)?<t\b[^>]*>\s*</t>\s*(?:</r>\s*)?</is>\s*</c>")
+SHARED = re.compile(rb"<c\b[^>]*(?<!/)>\s*<v>(\d{1,9})</v>\s*</c>")
+TEXT = re.compile(rb"""\st\s*=\s*["']s["']""")
+STRING = re.compile(rb"<si>(.*?)</si>|<si/>", re.DOTALL)
+MARKUP = re.compile(rb"<[^>]*>")
+WORKBOOK = re.compile(r"workbook\d*\.(?:xml|bin)")
 ODS = re.compile(rb"<table:(table-row|(?:covered-)?table-cell|table)\b([^>]*)>")
 REPEATED = re.compile(rb"""number-(?:rows|columns)-repeated\s*=\s*["'](\d+)""")
 DIGITS = 9  # of a row's number; more are more than there can be
+SAFE = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
 
 
-def check(archive: zipfile.ZipFile) -> None:
-    """Raises DocumentTooLarge, BadDocument."""
-    for name in zipped.files(archive):
+def checked(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """Sheets to read in place of the file's own: those without cells of blanks that lie far from the rest.
+
+    Raises DocumentTooLarge, BadDocument.
+    """
+    others: dict[str, bytes] = {}
+    for name in sheets(archive):
         content = zipped.content(archive, name)
-        if name.endswith(".bin"):
-            rows, columns = _binary(content)
-        elif name.endswith("content.xml"):
-            rows, columns = _opendocument(content)
-        elif content[:1] in (b"<", b"\xef", b" ", b"\n", b"\r", b"\t"):
+        measure = _binary if name.endswith(".bin") else _opendocument if name.endswith("content.xml") else _xml
+        rows, columns = measure(content)
+        if rows * columns > MAX_CELLS and measure is _xml:
+            content = others[name] = _without_blanks(archive, content)
             rows, columns = _xml(content)
-        else:
-            continue
         if rows * columns > MAX_CELLS:
             raise DocumentTooLarge(
                 f"{name[:80]!r} spans {rows:,} rows and {columns:,} columns, at most {MAX_CELLS:,} cells are read; "
                 "delete what is far from the rest, or split it"
             )
+    return others
+
+
+def sheets(archive: zipfile.ZipFile) -> list[str]:
+    return [part for _, part in named_sheets(archive)]
+
+
+def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
+    """(name, part) of what the workbook names as its sheets: printer settings and macros have bytes alike, and are
+    none."""
+    names = {name.lower(): name for name in zipped.files(archive)}
+    if "content.xml" in names:
+        return [("", names["content.xml"])]
+    found: list[tuple[str, str]] = []
+    for book in names:
+        folder, name = posixpath.split(book)
+        if WORKBOOK.fullmatch(name) and (relations := names.get(f"{folder}/_rels/{name}.rels")) is not None:
+            targets = _targets(zipped.content(archive, relations))
+            used = _used(zipped.content(archive, names[book]), targets)
+            found += [
+                (name, posixpath.normpath(posixpath.join(f"/{folder}", targets[one]))[1:].lower()) for name, one in used
+            ]
+    return [(name, names[part]) for name, part in found if part in names]
+
+
+def _targets(relations: bytes) -> dict[str, str]:
+    root = etree.fromstring(relations, SAFE)
+    return {} if root is None else {one.get("Id", ""): one.get("Target", "") for one in root.iter("{*}Relationship")}
+
+
+def _used(book: bytes, targets: dict[str, str]) -> list[tuple[str, str]]:
+    """(name, relation) of each sheet."""
+    root = etree.fromstring(book, SAFE) if b"<" in book[:9] else None
+    if root is None:
+        return [(name, one) for name, one in records.named_sheets(book) if one in targets]
+    sheets = list(root.iter("{*}sheet"))
+    return [(sheet.get("name", ""), value) for sheet in sheets for value in sheet.values() if value in targets]
+
+
+def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:
+    """A sheet without the cells of nothing but blanks."""
+    shared = "xl/sharedStrings.xml"
+    strings = STRING.findall(zipped.content(archive, shared)) if shared in zipped.files(archive) else []
+    blank = {n for n, string in enumerate(strings) if not MARKUP.sub(b"", string).strip()}
+
+    def kept(cell: re.Match[bytes]) -> bytes:
+        is_blank = TEXT.search(cell[0]) is not None and int(cell[1]) in blank
+        return b"" if is_blank else cell[0]
+
+    return SHARED.sub(kept, BLANK.sub(b"", content))
 
 
 def _xml(content: bytes) -> tuple[int, int]:
+    """Up to the last row and column of a cell that is not empty."""
     rows = columns = 1
-    for kind, letters, digits in CELL.findall(content):
-        rows = max(rows, int(digits[:DIGITS]))
-        if kind == b"c":
-            columns = max(columns, _column(letters))
+    row = at_column = 0
+    for kind, attributes in TAG.findall(content):
+        at = AT.search(attributes)
+        if kind == b"row":
+            row, at_column = int(at[2][:DIGITS]) if at else row + 1, 0
+            continue
+        at_column = column(at[1]) if at else at_column + 1
+        row = int(at[2][:DIGITS]) if at else row
+        if not attributes.endswith(b"/"):
+            rows, columns = max(rows, row), max(columns, at_column)
     return rows, columns
 
 
-def _column(letters: bytes) -> int:
+def column(letters: bytes) -> int:
     found = 0
     for letter in letters[:8].upper():
         found = found * 26 + letter - 64
@@ -83,32 +151,8 @@ def _times(attributes: bytes) -> int:
 
 def _binary(content: bytes) -> tuple[int, int]:
     """Measures a sheet of xlsb: records of type, length and content; rows are of type 0, cells of 1 to 11."""
-    rows = columns = 1
-    for kind, first in _records(content):
-        if kind == 0:
-            rows = max(rows, first + 1)
-        elif kind <= 11:
-            columns = max(columns, first + 1)
-    return rows, columns
-
-
-def _records(content: bytes) -> Iterator[tuple[int, int]]:
-    """(type, the first number in it)."""
-    at = 0
-    while at < len(content):
-        kind = content[at]
-        at += 1
-        if kind & 0x80 and at < len(content):
-            kind = kind & 0x7F | (content[at] & 0x7F) << 7
-            at += 1
-        length = shift = 0
-        while at < len(content) and shift < 28:
-            byte = content[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                break
+    most = [1, 1]
+    for kind, body in records.of_xlsb(content):
         if kind <= 11:
-            yield kind, int.from_bytes(content[at : at + 4], "little")
-        at += length
+            most[kind > 0] = max(most[kind > 0], int.from_bytes(body[:4], "little") + 1)
+    return most[0], most[1]

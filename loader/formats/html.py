@@ -11,19 +11,34 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader import encodings
-from shardqa.loader.composer import Composer, bars
+from shardqa.loader.composer import Composer, bars, joined
 from shardqa.loader.formats import depth
 from shardqa.loader.raised import lowered, raised
-from shardqa.loader.source_file import MAX_MARKUP, Item, SourceFile
+from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile
 
 BOILERPLATE = (
-    "script, style, noscript, template, nav, header, footer, aside, form, button, select, svg, iframe, object, "
-    "canvas, dialog, [hidden], [aria-hidden=true], [role=navigation], [role=banner], [role=contentinfo], [role=search]"
+    "script, style, noscript, template, nav, textarea, rt, rp, svg, iframe, object, canvas, dialog, [role=navigation], "
+    "[role=banner], [role=contentinfo], [role=search], [role=dialog][aria-hidden=true], "
+    ":is(a, b, em, i, small, span, sup)[aria-hidden=true]"  # signs; larger parts are panels that open
 )
+AROUND = {  # what stands around a page's text, unless it stands within it
+    "header": ":is(article, section, main) header, header:has(h1)",
+    "footer": ":is(article, section, main, blockquote, figure) footer",
+    "aside": ":is(article, section, main, blockquote) aside, aside:is([class*=note], [class*=tip], [class*=warning])",
+    "button": ":is(h1, h2, h3, h4, h5, h6, summary, dt, td, th, label) button, button[aria-controls], "
+    "button[aria-expanded], button:has(+ [aria-hidden])",
+}
+FILLED = "select, input:is([readonly], [disabled]):is(:not([type]), [type=text])"  # fields that show one value
+HALF = 0.5  # of a page's text: a part with more of it is no boilerplate
+MOST_OF_HEAD = 1_000  # characters of what stands with a title above the main part
+MOST_LINKED = 0.5  # of what such a part says; more only leads on
+INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
+OPENERS = ("aria-controls", "data-target", "data-bs-target", "href")  # of a panel by its id
+HEADED = ":is(h1, h2, h3, h4, h5, h6, dt, button) + :is(div, dd, section)"  # panels that a script of the page opens
 NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
     ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
     ".headerlink, .footer, #footer, #banner, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, .docnav, "
-    "#searchbox, .search-form, .nosearch"
+    "#searchbox, .search-form, .nosearch, table.head, table.foot"
 )
 ASIDES = {
     "contents": ".toc, .toctree-wrapper, .table-of-contents, .contents, .shortcontents, .element-contents, #toc, "
@@ -49,21 +64,20 @@ MAIN = "main, article, [role=main]"
 INLINE = frozenset(  # elements that do not end a line
     re.findall(
         r"\S+",
-        "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s samp "
-        "small span strike strong sub sup time tt u var wbr",
+        "a abbr acronym b bdi bdo big button cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s "
+        "samp small span strike strong sub sup time tt u var wbr",
     )
 )
 INNER = (  # whose headings head a note, not the rest of the page
     ":is(dd, li, blockquote, .note, .tip, .warning, .caution, .important, .sidebar, .example) "
     ":is(h1, h2, h3, h4, h5, h6)"
 )
-KEEPS_BLANKS = frozenset({"pre", "textarea"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLANKS = re.compile(r"[ \t\n\r\f]+")  # what HTML collapses; a no-break space is kept
 MAX_SPAN = 100  # columns or rows that one cell may stand for
 MAX_COLUMNS = 1_000  # of a table that is told as sentences
 BULLET = "- "
-ASIDE_END = "/aside"  # no tag of HTML
+ASIDE_END, LIST_END = "/aside", "/list"  # no tags of HTML
 NEAR = 20  # elements above a link among which its block is looked for
 
 
@@ -74,8 +88,10 @@ def read(source: SourceFile) -> Iterator[Item]:
 def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
     """A page of these bytes; one that is no UTF-8 is in the encoding that it names itself."""
     composer = Composer()
-    title = compose(encodings.decoded(content, encodings.named(content)), composer)
-    yield source.composed(composer, title)
+    html, damaged = encodings.mended(content, encodings.named(content))
+    yield source.composed(composer, compose(html, composer))
+    if damaged:
+        yield Lost(source.label, f"{damaged} characters of it are no UTF-8; save it as UTF-8")
 
 
 def plain(html: str) -> tuple[str, str]:
@@ -93,15 +109,29 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
+    for part in [*_lead(root, main), main]:
+        _clean(part)
+        _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
+    return title
+
+
+def _clean(main: LexborNode) -> None:
+    """Removes what is no text of the page, and puts values of fields and marks of raised words in."""
+    for node in main.css(FILLED):
+        chosen = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
+        node.replace_with(node.attributes.get("value") or ", ".join(chosen))
     for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
+        if not _encloses(node, main) and not _is_page(node, main):
+            node.decompose()
+    for node in reversed([*_around(main), *_invisible(main)]):
         if not _encloses(node, main):
             node.decompose()
     _drop_ways(main)
+    for node in main.css("pre br"):
+        node.replace_with("\n")
     for node in reversed(main.css(f"sup, sub, {NOTE}")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
-    _Walk(composer, _asides(main), {node.mem_id for node in main.css(INNER)}).walk(main)
-    return title
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -119,9 +149,61 @@ def _main(root: LexborNode) -> LexborNode:
     return marked[0] if len(marked) == 1 and (marked[0].text(deep=True) or "").strip() else root
 
 
+def _is_page(node: LexborNode, main: LexborNode) -> bool:
+    """Whether soup's header never ends, and so holds the page."""
+    is_most = len(node.text(deep=True) or "") > HALF * len(main.text(deep=True) or "")
+    return node.css_first("main") is not None or (is_most and node.css_first("article") is not None)
+
+
+def _lead(root: LexborNode, main: LexborNode) -> list[LexborNode]:
+    """The page's only h1, with what heads the page beside it, where that stands outside of its main part."""
+    heads = root.css("h1")
+    inner = {node.mem_id for node in main.css("h1")}
+    if len(heads) != 1 or heads[0].mem_id in inner or any(above.tag == "nav" for above in _above(heads[0])):
+        return []
+    around = {above.mem_id for above in _above(main)}
+    header = next((above for above in _above(heads[0]) if above.tag == "header" and above.mem_id not in around), None)
+    is_head = header is not None and len(header.text(deep=True) or "") <= MOST_OF_HEAD
+    return [header if header is not None and is_head and _linked(header) <= MOST_LINKED else heads[0]]
+
+
 def _encloses(node: LexborNode, main: LexborNode) -> bool:
     """Selectors look at the main node too, which must not drop itself."""
     return node.mem_id == main.mem_id
+
+
+def _around(main: LexborNode) -> Iterator[LexborNode]:
+    """Yields the parts that only lead on or belong to the whole site."""
+    own = {node.mem_id for node in main.css("button, article header")}  # which may be one link
+    for tag, within in AROUND.items():
+        inner = {node.mem_id for node in main.css(within)}
+        for node in main.css(tag):
+            if node.mem_id not in inner or (node.mem_id not in own and _linked(node) > MOST_LINKED):
+                yield node
+
+
+def _linked(node: LexborNode) -> float:
+    """The share of its text that is links."""
+    links = sum(len((link.text(deep=True) or "").strip()) for link in node.css("a[href]"))
+    return links / max(len((node.text(deep=True) or "").strip()), 1)
+
+
+def _invisible(main: LexborNode) -> Iterator[LexborNode]:
+    """Yields what no reader sees; a panel that a button, a link or the heading above it opens is seen."""
+    panels = {
+        (node.attributes.get(name) or "").removeprefix("#")
+        for name in OPENERS
+        for node in main.css(f"[{name}]")
+        if name != "href" or (node.attributes["href"] or "").startswith("#")
+    }
+    panels.discard("")
+    headed = {node.mem_id for node in main.css(HEADED)}
+    for node in main.css("[hidden], [style]"):
+        style = node.attributes.get("style") or ""
+        is_hidden = "hidden" in node.attributes and node.attributes["hidden"] != "until-found"
+        is_panel = node.mem_id in headed or node.attributes.get("id", "") in panels
+        if (is_hidden or INVISIBLE.search(style)) and not is_panel:
+            yield node
 
 
 def _marked(node: LexborNode) -> str:
@@ -211,21 +293,21 @@ class _Walk:
         self._asides = asides
         self._inner = inner  # headings within an entry or a note
         self._lists = 0  # lists of terms that have not ended yet
+        self._numbers: dict[int, int] = {}  # of the last item of each numbered list
         self._words: list[str] = []  # of the block that has not ended yet
         self._bullet = ""  # stands before the next block: it is a list item
         self._items = 0  # list items since the last other block: they follow each other without a blank line
 
     def walk(self, root: LexborNode) -> None:
-        stack: list[tuple[LexborNode | None, str, bool]] = [(root, "", False)]  # (None, tag, _) ends an element
+        stack: list[tuple[LexborNode | None, str]] = [(root, "")]  # (None, tag) ends an element
         while stack:
-            node, tag, is_pre = stack.pop()
+            node, tag = stack.pop()
             if node is None:
                 self._end(tag)
                 continue
             tag = node.tag or ""
             if tag == "-text":
-                text = node.text(deep=False) or ""
-                self._words.append(text if is_pre else BLANKS.sub(" ", text))
+                self._words.append(BLANKS.sub(" ", node.text(deep=False) or ""))
                 continue
             if not tag or tag.startswith(("-", "_", "!")):
                 continue
@@ -233,7 +315,7 @@ class _Walk:
                 self._flush()
                 self._items = 0
                 self._composer.at(aside=self._asides[node.mem_id])
-                stack.append((None, ASIDE_END, False))
+                stack.append((None, ASIDE_END))
             elif tag == "table" and node.css_first(QUESTION) is not None:
                 tag = "dl"
             elif tag == "table" and (rows := _data(node)) is not None:
@@ -241,21 +323,37 @@ class _Walk:
                 continue
             elif tag == "tr" and node.css_matches(QUESTION):
                 self._flush()
-                self._composer.entry(_tidy(BLANKS.sub(" ", node.text(deep=True, separator=" "))), self._lists)
+                self._composer.entry(_words(node), self._lists)
                 continue
-            self._begin(tag)
-            stack.append((None, "p" if node.mem_id in self._inner else tag, False))
-            children = list(node.iter(include_text=True))
-            stack += [(child, "", is_pre or tag in KEEPS_BLANKS) for child in reversed(children)]
+            elif tag == "pre":
+                self._flush()
+                self._block(node.text(deep=True) or "")
+                continue
+            self._begin(node, tag)
+            ends_list = tag in ("ul", "ol") and (node.parent is None or node.parent.tag != "li")
+            stack.append((None, LIST_END if ends_list else "p" if node.mem_id in self._inner else tag))
+            stack += [(child, "") for child in reversed(list(node.iter(include_text=True)))]
         self._flush()
 
-    def _begin(self, tag: str) -> None:
+    def _numbered(self, item: LexborNode) -> str:
+        """The number and dot before an item of a numbered list; empty for one of another list."""
+        above = item.parent
+        if above is None or above.tag != "ol" or (above.attributes.get("type") or "1") != "1":
+            return ""
+        own = item.attributes.get("value") or (
+            above.attributes.get("start") if above.mem_id not in self._numbers else ""
+        )
+        number = int(own) if own and own.isascii() and own.isdigit() else self._numbers.get(above.mem_id, 0) + 1
+        self._numbers[above.mem_id] = number
+        return f"{number}. "
+
+    def _begin(self, node: LexborNode, tag: str) -> None:
         if tag == "br":
             self._words.append("\n")
         elif tag not in INLINE:
             self._flush()
             if tag == "li":
-                self._bullet = BULLET
+                self._bullet = self._numbered(node) or BULLET
             self._lists += tag == "dl"
 
     def _end(self, tag: str) -> None:
@@ -264,7 +362,10 @@ class _Walk:
             self._items = 0
             self._composer.at(aside=None)
             return
-        if tag in HEADINGS:
+        if tag == LIST_END:
+            self._flush()
+            self._items = 0
+        elif tag in HEADINGS:
             words = "".join(self._words)
             self._words = []
             self._items = 0
@@ -283,6 +384,10 @@ class _Walk:
         text = _tidy("".join(self._words))
         self._words = []
         if text:
+            self._block(text)
+
+    def _block(self, text: str) -> None:
+        if text.strip():
             self._composer.block(self._bullet + text, close=bool(self._bullet) and self._items > 0)
             self._items = self._items + 1 if self._bullet else 0
             self._bullet = ""
@@ -299,8 +404,11 @@ class _Walk:
         cells = [row.cells for row in rows]
         if not has_heads:
             self._composer.table(cells)
+        elif rows[0].is_header and len(cells[0]) == 2 and not cells[0][1]:
+            self._composer.rows(cells, None)
         elif len(rows) > 1 and rows[0].is_header:
-            self._composer.rows(cells[1:], cells[0])
+            heads = next((n for n, row in enumerate(rows) if not row.is_header), 1)
+            self._composer.rows(cells[heads:], joined(cells[:heads]))
         else:
             for n, row in enumerate(rows):
                 name, values = row.cells[0].rstrip(":"), bars(row.cells[1:])
@@ -326,7 +434,7 @@ def _data(table: LexborNode) -> list[_Row] | None:
             _fill(cells, hanging)
             if len(cells) >= MAX_COLUMNS:
                 break
-            words = BLANKS.sub(" ", cell.text(deep=True, separator=" ")).strip()
+            words = _words(cell)
             below = _span(cell, "rowspan") - 1
             columns = 1 if len(own) == 1 else _span(cell, "colspan")
             for column in range(len(cells), min(len(cells) + columns, MAX_COLUMNS)):
@@ -340,6 +448,23 @@ def _data(table: LexborNode) -> list[_Row] | None:
             has_corner = bool(own) and own[0].tag == "td" and not cells[0]
             rows.append(_Row(cells[:MAX_COLUMNS], heads, heads > 1 and heads >= len(own) - has_corner))
     return rows if rows and max(len(row.cells) for row in rows) > 1 else None
+
+
+def _words(element: LexborNode) -> str:
+    """The words of an element in a line: its blocks are apart, what stands in a line is not."""
+    pieces: list[str] = []
+    stack: list[LexborNode | None] = [element]
+    while stack:
+        node = stack.pop()
+        tag = node.tag or "" if node is not None else "br"
+        if tag == "-text" and node is not None:
+            pieces.append(node.text(deep=False) or "")
+        elif tag == "br" or node is None:
+            pieces.append(" ")
+        else:
+            edge = [] if tag in INLINE else [None]
+            stack += [*edge, *reversed(list(node.iter(include_text=True))), *edge]
+    return BLANKS.sub(" ", "".join(pieces)).strip()
 
 
 def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:

@@ -7,18 +7,40 @@ import mimetypes
 import re
 from collections.abc import Iterator
 from email.message import EmailMessage, MIMEPart
+from typing import Any
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
-from shardqa.loader.encodings import decoded
+from shardqa.loader.encodings import bom, decoded, mended
 from shardqa.loader.formats import html
-from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile, printable
+from shardqa.loader.source_file import MAX_BINARY, SNIFF, Item, Lost, SourceFile, Textless, printable
 
+MAX_HEADER = 2_000  # characters of a header that are parsed, which takes the square of their number
+MAX_PARTS = 1_000  # of a message that are read
+MAX_EDGES = 10_000  # lines that begin with --, as each part does: the parser makes all parts
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
 FROM = re.compile(rb"From \S*\s.*\d\d:\d\d.*\d{4}")  # begins a message in an mbox file: an address, a date
 MAX_MESSAGE = 64 * 1024 * 1024  # bytes of one message of an mbox file, attachments included
+HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|[ \t]|>?From ")  # a header's line, or one that goes on with it
+GAP = re.compile(rb"^([!-9;-~]+)[ \t]+:")  # of an old message
+UTF_16 = re.compile(rb"(?i)charset=\"?utf-?16[a-z-]*\"?")
+BOUNDARY = re.compile(
+    rb"(?im)^((?:content-type:|[ \t]).*?\bboundary=)([^\s\";]*[()<>@,:/?=\[\]\\\\][^\s\";]*)"
+)  # without the quotes that such signs ask for
+CIPHER = "-----BEGIN PGP MESSAGE-----"
+SAME = 0.5  # of the HTML's length, and of the words of both, that a text beside it has
 FAULTS = (email.errors.MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What the standard library's parser raises of damaged messages."""
+
+
+class _Policy(email.policy.EmailPolicy):
+    """The default policy, on the beginnings of headers."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        return super().header_fetch_parse(name, value[:MAX_HEADER])
+
+
+POLICY = _Policy()
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -58,20 +80,41 @@ def _messages(source: SourceFile) -> Iterator[bytes | None]:
 
 
 def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterator[Item]:
+    if content.count(b"\n--") > MAX_EDGES:
+        raise BadDocument(f"more than {MAX_EDGES:,} lines that may begin a part; split the message")
+    if bom(content) or b"\x00" in content[:SNIFF]:
+        content = UTF_16.sub(b"charset=utf-8", decoded(content).encode())
+    head, blank, body = content.lstrip().replace(b"\r\n", b"\n").partition(b"\n\n")
+    head = b"\n".join(GAP.sub(rb"\1:", line) for line in head.split(b"\n") if HEADER.match(line))
+    content = BOUNDARY.sub(rb'\1"\2"', head + blank + body)
+    message = email.message_from_bytes(content, policy=POLICY)
+    assert isinstance(message, EmailMessage), "this policy makes these"
+    yield from of_message(source, message, id_, place)
+
+
+def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) -> Iterator[Item]:
+    """The documents of a message that was parsed, or put together from another format. Raises BadDocument."""
     try:
-        message = email.message_from_bytes(content, policy=email.policy.default)
-        assert isinstance(message, EmailMessage), "the default policy makes these"
         headers = {name: one_line(printable(str(message[name]))) for name in HEADERS if message[name]}
         composer = Composer()
         composer.block("\n".join(f"{name}: {value}" for name, value in headers.items()))
         texts, others = list[MIMEPart](), list[MIMEPart]()
         _sort(message, texts, others)
+        is_cut = len(texts) + len(others) > MAX_PARTS
         has_body = [_body(composer, part) for part in texts].count(True) > 0
         attachments = [(part.get_filename() or "", part) for part in others]
     except FAULTS as error:
         raise BadDocument(f"not a message that can be read: {type(error).__name__} {error}") from error
     if not headers:
         raise BadDocument("not a message: it has no From, To, Date or Subject")
+    for name, value in message.raw_items():
+        if name.title() in HEADERS and len(str(value)) > MAX_HEADER:
+            yield Lost(place, f"its {name} of {len(str(value)):,} characters was read to {MAX_HEADER:,}")
+    if is_cut:
+        yield Lost(place, f"it has more than {MAX_PARTS:,} parts; the rest was left out")
+    if CIPHER in composer.text or message.get_content_type() == "multipart/encrypted":
+        yield Textless(place, "encrypted messages")
+        return
     if not has_body and not attachments:
         yield Lost(place, "the message has no text")
     metadata = {name.lower(): value for name, value in headers.items()}
@@ -83,8 +126,12 @@ def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterat
 def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None:
     """All parts in their order: those that are the message's text, and files and messages that came with it."""
     kind = part.get_content_type()
+    if len(texts) + len(others) > MAX_PARTS:
+        return
     if kind == "multipart/alternative":
-        chosen = part.get_body(("plain", "html"))
+        chosen, page = part.get_body(("plain", "html")), part.get_body(("html",))
+        if chosen is not None and page is not None and chosen is not page and _is_stub(chosen, page):
+            chosen = page
         inner, without = list[MIMEPart](), list[MIMEPart]()
         for below in part.iter_parts():
             _sort(below, without if chosen is not None else inner, others)
@@ -98,15 +145,25 @@ def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None
         others.append(part)
 
 
+def _is_stub(plain: MIMEPart, page: MIMEPart) -> bool:
+    """Whether the plain text does not say what the HTML beside it says: it only asks for a reader that shows HTML."""
+    both = Composer(), Composer()
+    _body(both[0], plain)
+    _body(both[1], page)
+    words, page_words = (set(composer.text.split()) for composer in both)
+    return len(both[0]) < SAME * len(both[1]) or len(words & page_words) < SAME * min(len(words), len(page_words))
+
+
 def _body(composer: Composer, part: MIMEPart) -> bool:
     before = len(composer)
     raw = part.get_payload(decode=True)
     charset = part.get_content_charset() or "utf-8"
+    charset = "cp1252" if charset == "iso-8859-1" else charset  # as browsers take it
     raw = raw if isinstance(raw, bytes) else b""
     try:
         text = raw.decode(charset)
     except (LookupError, UnicodeDecodeError):
-        text = decoded(raw)
+        text, _ = mended(raw)
     text = text.replace("\r\n", "\n")
     if part.get_content_subtype() == "html":
         html.compose(text, composer)

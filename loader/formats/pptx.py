@@ -1,81 +1,143 @@
-"""PowerPoint's pptx: the words of each slide from top to bottom, tables as sentences, then the speaker's notes.
+"""PowerPoint's pptx: the words of each slide from top to bottom, tables and charts as sentences, notes, comments."""
 
-python-pptx reads it; it brings Pillow, so that it comes with the extra `formats` only.
-"""
-
-import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import pptx
 from lxml import etree
-from pptx.enum.shapes import MSO_SHAPE_TYPE
-from pptx.exc import PythonPptxError
-from pptx.oxml.ns import qn
 
-from shardqa.loader.composer import Composer, one_line
-from shardqa.loader.formats import zipped
+from shardqa.loader.composer import Composer
+from shardqa.loader.formats.equation import equation
 from shardqa.loader.formats.faults import readable
+from shardqa.loader.formats.ooxml import SCHEMAS, A, M, Package, R, Relation
 from shardqa.loader.raised import lowered, raised
-from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
+from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
-BREAK = qn("a:br")
-PIECES = (qn("a:r"), BREAK, qn("a:fld"))
-MAX_GROUPS = 20  # groups in groups
+P = f"{{{SCHEMAS}/presentationml/2006/main}}"
+MATH = f"{M}oMath"
+PIECES = (f"{A}r", f"{A}br", f"{A}fld")
+SHAPES = tuple(f"{P}{name}" for name in ("sp", "grpSp", "graphicFrame", "cxnSp", "pic"))
+TITLES = ("title", "ctrTitle")
+FEET = ("ftr", "dt", "hdr")  # said on each slide
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.read_all(MAX_BINARY)
-    zipped.check(content)
     composer = Composer()
-    with readable("a pptx", PythonPptxError, etree.LxmlError):
-        presentation = pptx.Presentation(io.BytesIO(content))
-        for number, slide in enumerate(presentation.slides, 1):
+    items: list[Item] = []
+    with readable("a pptx", etree.LxmlError):
+        package = Package(source.read_all(MAX_BINARY))
+        feet: set[str] = set()
+        slides = package.relations(package.main)
+        for number, entry in enumerate(package.xml(package.main).iterfind(f"{P}sldIdLst/{P}sldId"), 1):
+            name = slides.get(entry.get(f"{R}id", ""), Relation("", "")).target
             composer.top()
             composer.at(slide=number)
-            _slide(composer, slide)
-        title = one_line(presentation.core_properties.title or "")
+            lost = _slide(composer, package, name, feet)
+            items += [Lost(f"{source.label}, slide {number}", f"{what} in it can't be read") for what in lost]
+            items += package.embedded(source, package.relations(name))
+        title = package.title
     yield source.composed(composer, "" if title == "PowerPoint Presentation" else title)
+    yield from items
 
 
-def _slide(composer: Composer, slide: Any) -> None:
-    title = slide.shapes.title
+def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> list[str]:
+    """Adds a slide; returns what of it can't be read."""
+    root = package.xml(name)
+    if root is None:
+        return ["the slide"]
+    relations = package.relations(name)
+    layout = next((package.xml(target) for target in package.targets(name, "slideLayout")), None)
+    shapes = list(_shapes(root.find(f"{P}cSld/{P}spTree"), layout))
+    title = next((shape for shape in shapes if _place(shape)[0] in TITLES and _words(shape)), None)
     if title is not None:
-        composer.heading(title.text_frame.text, 1)
-    for shape in _shapes(slide.shapes, 0):
-        if title is not None and shape.shape_id == title.shape_id:
-            continue
-        if getattr(shape, "has_table", False):
-            composer.table([[cell.text for cell in row.cells] for row in shape.table.rows])
-        elif shape.has_text_frame:
-            composer.block(_words(shape.text_frame))
-    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        composer.block(_words(slide.notes_slide.notes_text_frame))
+        composer.heading(_words(title), 1)
+    lost: list[str] = []
+    for shape in shapes:
+        table, words = shape.find(f".//{A}tbl"), _words(shape)
+        if table is not None:
+            composer.table(_table(table))
+        elif shape is not title and not (_place(shape)[0] in FEET and words in feet):
+            feet.add(words)
+            composer.block(words)
+        lost += package.graphics(composer, shape, relations)
+    for notes in package.targets(name, "notesSlide"):
+        page = package.xml(notes)
+        for shape in page.iter(f"{P}sp") if page is not None else ():
+            if _place(shape)[0] == "body":
+                composer.block(_words(shape))
+    for target in package.targets(name, "comments"):
+        for comment in package.xml(target).iter():
+            if etree.QName(comment).localname in ("cm", "reply"):
+                own = comment.xpath("*[local-name()='text' or local-name()='txBody']")
+                composer.block(" ".join(" ".join(one.itertext()) for one in own).strip())
+    return lost
 
 
-def _words(frame: Any) -> str:
-    """Returns the lines of a text frame; what stands above or below the line has its mark."""
-    lines = [_line(paragraph._p) for paragraph in frame.paragraphs]
+def _words(shape: Any) -> str:
+    """Returns the lines of a shape; what stands above or below the line has its mark."""
+    lines = [_line(paragraph) for paragraph in shape.iterfind(f".//{P}txBody/{A}p")]
     return "\n".join(line for line in lines if line.strip())
 
 
 def _line(paragraph: Any) -> str:
     text = ""
-    for piece in paragraph.iterchildren(*PIECES):
-        words = "\n" if piece.tag == BREAK else piece.findtext(qn("a:t")) or ""
-        properties = piece.find(qn("a:rPr"))
+    for piece in paragraph:
+        if piece.tag not in PIECES:
+            text += "".join(equation(one) for one in piece.iter(MATH))
+            continue
+        words = "\n" if piece.tag == PIECES[1] else piece.findtext(f"{A}t") or ""
+        properties = piece.find(f"{A}rPr")
         baseline = properties.get("baseline", "0") if properties is not None else "0"
+        if piece.tag == PIECES[2] and piece.get("type") == "slidenum":
+            words = ""
         if baseline.strip("0%"):
             words = (lowered if baseline.startswith("-") else raised)(text[-1:], words)
         text += words
     return text
 
 
-def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
-    """As one reads them: from top to bottom, then from left to right; groups taken apart."""
-    for shape in sorted(shapes, key=lambda s: (s.top or 0, s.left or 0)):
-        if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
-            if depth < MAX_GROUPS:
-                yield from _shapes(shape.shapes, depth + 1)
+def _table(table: Any) -> list[list[str]]:
+    """The words of its cells; a merged cell's stand in each place that it takes."""
+    rows: list[list[str]] = []
+    for line in table.iterfind(f"{A}tr"):
+        row: list[str] = []
+        for cell in line.iterfind(f"{A}tc"):
+            if cell.get("vMerge") in ("1", "true") and rows and len(row) < len(rows[-1]):
+                row.append(rows[-1][len(row)])
+            elif cell.get("hMerge") in ("1", "true") and row:
+                row.append(row[-1])
+            else:
+                row.append("\n".join(_line(paragraph) for paragraph in cell.iterfind(f"{A}txBody/{A}p")))
+        rows.append(row)
+    return rows
+
+
+def _shapes(tree: Any, layout: Any) -> Iterator[Any]:
+    """The shapes from top to bottom, then from left to right; groups taken apart, what is hidden left out."""
+    shapes = [
+        shape
+        for shape in tree.xpath("* | *[local-name()='AlternateContent']/*/*")
+        if shape.tag in SHAPES
+        and shape.xpath("string(*[1]/p:cNvPr/@hidden)", namespaces={"p": P[1:-1]}) not in ("1", "true")
+    ]
+    for shape in sorted(shapes, key=lambda shape: _corner(shape, layout)):
+        if shape.tag == SHAPES[1]:
+            yield from _shapes(shape, layout)
         else:
             yield shape
+
+
+def _corner(shape: Any, layout: Any) -> tuple[int, int]:
+    """(top, left) of a shape, from the layout where the slide does not say."""
+    own = shape.find(f"*/{A}xfrm/{A}off") if shape.find(f"{P}xfrm/{A}off") is None else shape.find(f"{P}xfrm/{A}off")
+    if own is None and layout is not None and (place := _place(shape)) != ("", ""):
+        same = [
+            one for one in layout.iter(f"{P}sp") if place[1] == _place(one)[1] or place[0] == _place(one)[0] in TITLES
+        ]
+        own = same[0].find(f"*/{A}xfrm/{A}off") if same else None
+    return (int(own.get("y", "0")), int(own.get("x", "0"))) if own is not None else (0, 0)
+
+
+def _place(shape: Any) -> tuple[str, str]:
+    """(kind, number) of the layout's place that a shape fills; empty for one of its own."""
+    found = shape.find(f"*/{P}nvPr/{P}ph")
+    return (found.get("type", "obj"), found.get("idx", "0")) if found is not None else ("", "")

@@ -8,13 +8,17 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
-from typing import Any
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
 
+from lxml import etree
 from python_calamine import CalamineError, CalamineWorkbook, ZipError
 
-from shardqa.loader.composer import Composer, one_line, sentence
-from shardqa.loader.formats import extent, header, zipped
+from shardqa.loader.composer import Composer, bars, joined, one_line, sentence, without_values
+from shardqa.loader.formats import cell_formats, extent, header, zipped
 from shardqa.loader.formats.faults import readable
+from shardqa.loader.formats.overlays import Overlay, of_sheets, of_xls
+from shardqa.loader.pairs import are_pairs, is_pair, unfolded
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
@@ -23,47 +27,97 @@ NUMBER = re.compile(
 )
 TYPE = re.compile(rb"""\st\s*=\s*["']([^"']*)["']""")
 STYLE = re.compile(rb"""\ss\s*=\s*["'][^"']*["']""")
+UNNAMED = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|blad|ark|arkusz|planilha|лист) ?\d*", re.IGNORECASE)
+YEAR = re.compile(r"(?:19|20)\d\d")
 LAST_DAY = 2_958_465  # 31 December 9999
+Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
-    if content[:2] == b"PK":
-        extent.check(zipped.check(content))
+    formats: dict[str, dict[tuple[int, int], str]] = {}  # of cells, by sheet
+    overlays: dict[str, Overlay] = {}
+    lost: list[Lost] = []
     with readable("a workbook", *FAULTS):
+        is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
+        if is_zip and not content.startswith(zipped.OLE):
+            with zipped.check(content) as archive:
+                content = _packed(archive, others) if (others := extent.checked(archive)) else content
+                formats = cell_formats.of_sheets(archive)
+                try:
+                    overlays = of_sheets(archive, content)
+                except etree.LxmlError as error:
+                    lost.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
+        elif content.startswith(zipped.OLE):
+            overlays = of_xls(content)
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
         names = list(book.sheet_names)
     composer = Composer()
-    lost: list[Lost] = []
     for name in names:
         try:
-            rows = _rows(book, name, content)
+            rows, merged = _rows(book, name, content)
         except FAULTS as error:
             lost.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
-        _add(composer, name, [[cell_text(cell) for cell in row] for row in rows])
-    yield source.composed(composer)
+        overlay = overlays.get(name, Overlay())
+        overlay.merged += merged
+        texts = list(_texts(rows, formats.get(name, {})))
+        _spread(texts, overlay.merged)
+        _Sheet(composer, name, texts, overlay).add()
+    has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
+    yield source.composed(composer, names[0] if has_title else "")
     yield from lost
 
 
-def _rows(book: CalamineWorkbook, name: str, content: bytes) -> list[list[Any]]:
-    """Raises FAULTS."""
+def _texts(rows: list[list[Any]], formats: dict[tuple[int, int], str]) -> Iterator[list[str]]:
+    """Most cells of a sheet that goes far are empty."""
+    for n, row in enumerate(rows):
+        yield ["" if cell == "" else _text(cell, formats.get((n, column))) for column, cell in enumerate(row)]
+
+
+def _text(cell: Any, code: str | None) -> str:
+    return (code and cell_formats.text(cell, code)) or cell_text(cell)
+
+
+def _rows(book: CalamineWorkbook, name: str, content: bytes) -> tuple[list[list[Any]], list[Range]]:
+    """(cells, which of them are merged). Raises FAULTS."""
     try:
-        return book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        return _cells(book, name)
     except FAULTS:
         if content[:2] != b"PK":
             raise
-    whole = CalamineWorkbook.from_filelike(io.BytesIO(_mended(content)))
-    return whole.get_sheet_by_name(name).to_python(skip_empty_area=False)
+    return _cells(CalamineWorkbook.from_filelike(io.BytesIO(_mended(content))), name)
+
+
+def _cells(book: CalamineWorkbook, name: str) -> tuple[list[list[Any]], list[Range]]:
+    sheet = book.get_sheet_by_name(name)
+    return sheet.to_python(skip_empty_area=False), list(sheet.merged_cell_ranges or ())
+
+
+def _spread(rows: list[list[str]], merged: list[Range]) -> None:
+    """Has a merged cell's words in each place that it takes; a title over a row that is else empty stays one."""
+    left = extent.MAX_CELLS  # ranges of a hostile file may lie on one another
+    for (top, first), (bottom, last) in merged:
+        words = rows[top][first] if top < len(rows) and first < len(rows[top]) else ""
+        for row in rows[top : bottom + 1] if words and left > 0 else ():
+            if any(row[:first]) or any(row[last + 1 :]):
+                row[first : last + 1] = [words] * len(row[first : last + 1])
+            left -= len(row)
 
 
 def _mended(content: bytes) -> bytes:
     """An xlsx whose cells are what they say: the library gives up a sheet for one number that is none."""
+    with zipped.check(content) as archive:
+        every = {name: zipped.content(archive, name) for name in extent.sheets(archive)}
+        return _packed(archive, {name: NUMBER.sub(_as_it_says, part) for name, part in every.items()})
+
+
+def _packed(archive: zipfile.ZipFile, others: dict[str, bytes]) -> bytes:
+    """The archive with other content of some of its files."""
     packed = io.BytesIO()
-    with zipped.check(content) as archive, zipfile.ZipFile(packed, "w") as mended:
+    with zipfile.ZipFile(packed, "w") as anew:
         for name in zipped.files(archive):
-            part = zipped.content(archive, name)
-            mended.writestr(name, NUMBER.sub(_as_it_says, part) if name.startswith("xl/worksheets/") else part)
+            anew.writestr(name, others[name] if name in others else zipped.content(archive, name))
     return packed.getvalue()
 
 
@@ -80,26 +134,85 @@ def _as_it_says(cell: re.Match[bytes]) -> bytes:
     return b"<c%b>%b<v>%b</v>" % (head, cell["formula"], cell["value"].strip())
 
 
-def _add(composer: Composer, sheet: str, rows: list[list[str]]) -> None:
-    names = _header(rows)
-    columns = rows[names] if names is not None else []
-    is_first = True
-    for n, row in enumerate(rows):
-        if n == names or not any(row):
-            continue
-        composer.at(sheet=sheet, row=n + 1)
-        in_table = names is not None and n > names
-        words = sentence(columns, row) if in_table else sentence([], row)
-        composer.block(words, close=in_table and not is_first)
-        is_first = not in_table
+class _Sheet:
+    """One sheet on its way to text."""
+
+    def __init__(self, composer: Composer, name: str, rows: list[list[str]], overlay: Overlay) -> None:
+        self._composer = composer
+        self._name = name
+        self._rows = rows
+        self._overlay = overlay
+        self._notes = {n: sorted(notes) for n, notes in groupby(sorted(overlay.notes), key=lambda cell: cell[0])}
+
+    def add(self) -> None:
+        filled = [row for row in self._rows if any(row)]
+        is_form = are_pairs(filled) or unfolded(filled) is not filled
+        top = None if is_form else _header(self._rows)
+        bottom, names = (-1, []) if top is None else self._head(top)
+        is_first = True
+        for n in range(max(len(self._rows), *(at + 1 for at in self._notes), 0)):
+            row = self._rows[n] if n < len(self._rows) else []
+            self._composer.at(sheet=self._name, row=n + 1)
+            in_table = top is not None and n > bottom
+            if any(row) and (top is None or n < top or in_table):
+                if in_table:
+                    self._composer.row(names, row, close=not is_first)
+                elif (is_form and any(row[1:])) or is_pair(row):
+                    self._composer.rows(unfolded([row]), None)
+                else:
+                    self._composer.block(sentence([], row))
+                is_first = not in_table
+            if n == bottom:
+                self._composer.block(bars(without_values(names, self._rows[n + 1 :])))
+            self._add_notes(n, row if in_table else [], names if top is not None and n >= top else [])
+        self._composer.at(row=None)
+        for words in self._overlay.boxes:
+            self._composer.block(words)
+
+    def _head(self, top: int) -> tuple[int, list[str]]:
+        """(last row of the head, the columns' names): where cells in it are merged, it goes down as they do."""
+        ranges = [
+            (first, last)
+            for first, last in self._overlay.merged
+            if first[0] == top and any(self._rows[top][first[1] : last[1] + 1])
+        ]
+        is_wide = any(last[1] > first[1] for first, last in ranges)
+        has_corner = bool(self._rows[top][0]) != bool(self._rows[top + 1][0])
+        bottom = max([top + has_corner, *(last[0] for _, last in ranges)]) if is_wide else top
+        bottom = min(bottom, len(self._rows) - 1)
+        return bottom, joined(self._rows[top : bottom + 1])
+
+    def _add_notes(self, n: int, row: list[str], names: list[str]) -> None:
+        for at, column in self._notes.get(n, ()):
+            about = [*row[: min(column, 1)], *names[column : column + 1]]
+            name = ", ".join(filter(None, about)) or f"cell {_reference(at, column)}"
+            self._composer.pair(f"Note to {name}", self._overlay.notes[at, column], close=any(row))
+
+
+def _reference(row: int, column: int) -> str:
+    letters = ""
+    while column >= 0:
+        letters, column = chr(65 + column % 26) + letters, column // 26 - 1
+    return f"{letters}{row + 1}"
 
 
 def _header(rows: list[list[str]]) -> int | None:
-    """The row that names the columns; None where it holds numbers, or no row is below it."""
+    """The row that names the columns; None where it holds numbers other than years, or no row is below it."""
     n = header.row_of(rows)
-    if n is None or any(_is_number(cell) for cell in rows[n] if cell):
+    n = n + 1 if n is not None and _is_title(rows[n : n + 3]) else n
+    numbers = {cell for cell in rows[n] if _is_number(cell)} if n is not None else set()
+    are_years = len(numbers) > 1 and all(YEAR.fullmatch(number) for number in numbers)
+    if n is None or (numbers and not are_years):
         return None
     return n if any(any(below) for below in rows[n + 1 :]) else None
+
+
+def _is_title(rows: list[list[str]]) -> bool:
+    """Whether the first row, of words over several columns, stands above the one that names each: other words in all
+    of these, with numbers below."""
+    if len(rows) < 3 or not all(rows[1]) or rows[0][0] in ("", rows[1][0]) or any(map(_is_number, rows[1])):
+        return False
+    return any(map(_is_number, rows[2])) and any(one and one == other for one, other in pairwise(rows[0]))
 
 
 def _is_number(cell: str) -> bool:
@@ -126,4 +239,4 @@ def cell_text(value: Any) -> str:
         case datetime.date() | datetime.time():
             return value.isoformat()
         case _:
-            return one_line(str(value))
+            return one_line(str(value).replace("\0", ""))  # the library reads some old books a byte at a time

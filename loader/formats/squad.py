@@ -1,17 +1,16 @@
-"""SQuAD's JSON: each paragraph of an article is a document, named as `models.squad` names it in questions.
+"""SQuAD's JSON: each paragraph of an article is a document, named `<title>/<its number>`.
 
 A list of objects with a `text` each is taken as well, as lines of JSON are.
 """
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
-from shardqa.errors import BadData, BadDocument
+from shardqa.errors import BadDocument
 from shardqa.loader.encodings import decoded
 from shardqa.loader.formats import jsonl
 from shardqa.loader.source_file import MAX_WHOLE, Item, SourceFile
-from shardqa.models import squad
-from shardqa.schema import Document
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -24,26 +23,24 @@ def read(source: SourceFile) -> Iterator[Item]:
             source.advance((number - 1) / len(root))
             yield jsonl.of_entry(source, number, entry, "entry")
         return
+    articles = _articles(root)
+    for done, (title, texts) in enumerate(articles):
+        source.advance(done / len(articles))
+        for number, text in enumerate(texts):
+            yield source.document(text, readable(title), f"{title}/{number}")
+
+
+def _articles(root: Any) -> list[tuple[str, list[str]]]:
+    """Titles, each with its texts. Raises BadDocument."""
     try:
-        found = squad.of_squad(source.label, root)
-    except BadData as error:
-        raise BadDocument(f"not SQuAD's JSON: {error}") from None
-    for n, paragraph in enumerate(found.paragraphs):
-        source.advance(n / len(found.paragraphs))
-        yield of_paragraph(source, paragraph)
-
-
-def of_paragraph(source: SourceFile, paragraph: squad.Paragraph) -> Item:
-    return source.document(paragraph.text, readable(paragraph.title), paragraph.id)
+        articles = [(one["title"], [each["context"] for each in one["paragraphs"]]) for one in root["data"]]
+    except (LookupError, TypeError):
+        articles = [(None, [])]
+    if not all(isinstance(text, str) for title, texts in articles for text in (title, *texts)):
+        raise BadDocument('not SQuAD\'s JSON: "data", "title", "paragraphs" or "context" is missing or of another kind')
+    return articles
 
 
 def readable(title: str) -> str:
     """SQuAD writes an article's title as its address does: Super_Bowl_50."""
     return title.replace("_", " ")
-
-
-def documents(paragraphs: tuple[squad.Paragraph, ...]) -> list[Document]:
-    """Makes documents of paragraphs that were read already."""
-    return [
-        Document(id=p.id, text=p.text, title=readable(p.title), source=p.title) for p in paragraphs if p.text.strip()
-    ]

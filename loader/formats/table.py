@@ -11,8 +11,9 @@ from itertools import chain, count, islice
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
-from shardqa.loader.composer import bars, one_line, sentence
+from shardqa.loader.composer import Composer, bars, cells_of, one_line, sentence
 from shardqa.loader.formats import header
+from shardqa.loader.pairs import are_pairs
 from shardqa.loader.source_file import Item, Skipped, SourceFile
 from shardqa.places import Place
 
@@ -32,6 +33,9 @@ def read(source: SourceFile) -> Iterator[Item]:
     first = [(number, row) for number, row in (one for one in start if not isinstance(one, Skipped))]
     if not first:
         raise BadDocument("no text in it")
+    if len(start) < header.LOOKED_AT and are_pairs([row for _, row in first]):
+        yield _form(source, first)
+        return
     at = header.row_of([row for _, row in first]) or 0
     above, names = first[:at], [one_line(cell) for cell in first[at][1]]
     if above:
@@ -46,6 +50,15 @@ def read(source: SourceFile) -> Iterator[Item]:
             yield _document(source, *one, names, counts)
     if not counts:
         raise BadDocument("one row only: the first names the columns, each further one is a document")
+
+
+def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Item:
+    """One document of pairs."""
+    composer = Composer()
+    for number, row in rows:
+        composer.at(row=number)
+        composer.rows([row], None)
+    return source.composed(composer)
 
 
 def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]] | Skipped]:
@@ -75,6 +88,7 @@ def _delimiter(sample: list[str]) -> str:
 
 def _document(source: SourceFile, number: int, row: list[str], names: list[str], counts: Counter[str]) -> Item:
     columns = {name.casefold(): value.strip() for name, value in zip(names, row, strict=False)}
+    place = Place(row=number, cells=None if columns.get("text") else cells_of(names, row))
     text = columns.get("text") or sentence(names, row)
     own = one_line(columns.get("id", "")) or str(number)
     counts[own] += 1
@@ -86,5 +100,5 @@ def _document(source: SourceFile, number: int, row: list[str], names: list[str],
         for name, value in zip(names, row, strict=False)
         if name and name.casefold() != "text" and ("text" in columns or len(value) <= MAX_VALUE)
     }
-    item = source.document(text, title or f"{stem}, row {number}", id_, [(0, Place(row=number))], metadata)
+    item = source.document(text, title or f"{stem}, row {number}", id_, [(0, place)], metadata)
     return Skipped(f"{source.label} row {number}", item.reason) if isinstance(item, Skipped) else item

@@ -12,13 +12,18 @@ MAX_UNPACKED = 1_000_000_000  # bytes of all that a zip file holds, unpacked
 MAX_ENTRIES = 10_000
 MAX_RATIO = 200  # of what an entry unpacks to, past FREE bytes: text is packed to a tenth, tables to a fiftieth
 FREE = 20_000_000  # bytes that may be packed as tightly as they like
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # a stream of OLE that holds the zip file
+MANIFEST = "META-INF/manifest.xml"  # of OpenDocument: says how a password hides its files
+PROTECTED = "it is protected by a password; save it without one"
 FAULTS = (*DAMAGE, lzma.LZMAError)
 
 
-def check(content: bytes) -> zipfile.ZipFile:
-    """The zip file in `content`. Raises BadDocument where it is none or holds more than a file of documents would."""
+def check(packed: bytes) -> zipfile.ZipFile:
+    """The zip file in `packed`. Raises BadDocument where it is none or holds more than a file of documents would."""
+    refuse_protected(packed)
     try:
-        archive = zipfile.ZipFile(io.BytesIO(content))
+        archive = zipfile.ZipFile(io.BytesIO(packed))
     except FAULTS as error:
         raise BadDocument(f"not a whole zip file: {error}") from error
     entries = archive.infolist()
@@ -33,7 +38,15 @@ def check(content: bytes) -> zipfile.ZipFile:
                 f"{entry.filename[:80]!r} unpacks to {entry.file_size:,} bytes from {entry.compress_size:,}, "
                 f"more than {MAX_RATIO} times as many; that is no text"
             )
+    if MANIFEST in archive.namelist() and b"encryption-data" in content(archive, MANIFEST):
+        raise BadDocument(PROTECTED)
     return archive
+
+
+def refuse_protected(content: bytes) -> None:
+    """Raises BadDocument for the zip file of Office that a password wraps."""
+    if content.startswith(OLE) and ENCRYPTED in content:
+        raise BadDocument(PROTECTED)
 
 
 def content(archive: zipfile.ZipFile, name: str) -> bytes:

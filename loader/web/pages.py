@@ -82,7 +82,8 @@ class WebPages:
             self._names.add(start.name)
             yield from self._read(start, start, 0)
         if self._surplus:
-            reason = f"{self._surplus:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
+            some = f"{self._surplus:,} {'page' if self._surplus == 1 else 'pages'}"
+            reason = f"{some} beyond the first {self._bounds.pages:,}; --max-pages reads more"
             yield Skipped(", ".join(map(str, self._starts)), reason)
 
     def _read(self, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:

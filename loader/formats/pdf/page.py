@@ -26,7 +26,8 @@ LOWERED = 0.25  # the same of a subscript's head below the line's head
 ORDINALS = frozenset({"st", "nd", "rd", "th", "e", "er", "o", "a", "tm"})
 LIGATURES = {first + n: 0xFB00 + n for first in (0x0B, 0x1B) for n in range(5) if first + n != ord("\r")}
 """Where TeX's fonts have ff, fi, fl, ffi and ffl; many of its files name no letters for them."""
-LIGATURE = re.compile("[\ufb00-\ufb06]")
+LIGATURE = re.compile("[\ufb00-\ufb06\ufb13-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc]")
+LAM_ALEF = re.compile("[آأإا]ل")
 HAS_FIGURE = re.compile(r"\D\d|\d\D")
 
 
@@ -71,6 +72,7 @@ class TextLine(Words):
     """A whole line; `hyphenated` where its last word ends with a hyphen and goes on in the next line."""
 
     hyphenated: bool = False
+    is_downwards: bool = False
 
     @property
     def text(self) -> str:
@@ -124,6 +126,9 @@ class _Characters:
         self._box = raw.FS_RECTF()
         self._to_box = ctypes.byref(self._box)
         self.units = _units(text).translate(LIGATURES)
+        for lam in LAM_ALEF.finditer(self.units):  # one glyph, whose letters pdfium turned round with the line
+            if self.box(lam.start()) == self.box(lam.start() + 1):
+                self.units = f"{self.units[: lam.start()]}{lam[0][::-1]}{self.units[lam.end() :]}"
 
     def lines(self) -> Iterator[TextLine]:
         start = 0
@@ -134,9 +139,16 @@ class _Characters:
             if words:
                 hyphenated = end is not None and BROKEN in end[0]
                 words[-1].text += "-" if hyphenated else ""
-                yield TextLine(words, hyphenated)
+                yield TextLine(words, hyphenated, self._is_downwards(start, stop - 1))
             if end is not None:
                 start = end.end()
+
+    def _is_downwards(self, first: int, last: int) -> bool:
+        if last - first < 2 or self.units[first].isascii():
+            return False
+        left, right, bottom, _ = self.box(first)
+        other_left, other_right, _, top = self.box(last)
+        return top < bottom and other_left < right and left < other_right
 
     def box(self, n: int) -> tuple[float, float, float, float]:
         """Returns left, right, bottom, top."""

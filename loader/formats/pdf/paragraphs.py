@@ -1,12 +1,14 @@
 """Lines of pages joined into paragraphs: running heads left out, headings told by the outline, tables row by row."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
+from shardqa.loader import hyphens
 from shardqa.loader.composer import Composer
 from shardqa.loader.formats.pdf.page import TextLine
 from shardqa.loader.formats.pdf.tables import Table
@@ -20,7 +22,13 @@ WIDER = 0.35  # of a line's height: by as much a paragraph is further from the n
 OTHER_SIZE = 0.15  # of a line's height: by as much a heading's letters are larger
 INDENT = 0.8  # of a line's height
 NEAR = 12.0  # points between the columns of a table and those of the same table on the next page
+HEADING = re.compile(r"[^\W\d_]+\s+\d+\.?")
+PAGE_WORDS = re.compile(
+    r"\b(?:page|pages|seite|pagina|página|side|sida|strona|pag|pp?|of|von|de|di|sur|av)\b", re.IGNORECASE
+)
+SAYS = re.compile(r"[^\W_]{2}.*[^\W\d_]{2}|[^\W\d_]{3}")  # more than a number
 DIGITS = re.compile(r"\d+")
+WORDS = re.compile(r"[^\W\d_]+")
 HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
 LIST_ITEM = re.compile(r"(?:[-•*▪◦–]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
@@ -78,12 +86,20 @@ def _is_apart(before: TextLine, line: TextLine, after: TextLine | Table | None, 
 def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[tuple[int, str]]]) -> None:
     """Adds the text of all pages. Entries of `outline` are (level, title), by the index of their page."""
     running = _running(pages)
+    heads: set[str] = set()  # of them
     last: Table | None = None  # what the page before ended with
     for n, page in enumerate(pages):
         composer.at(page=n + 1)
         waiting = list(outline.get(n, []))
         titles = {title.casefold() for _, title in waiting}
-        blocks = [block for at, block in enumerate(page.blocks) if not _is_running(page, at, n, running, titles)]
+        blocks: list[str | Table] = []
+        for at, block in enumerate(page.blocks):
+            shapes = _running_shapes(page, at, n, running, titles)
+            if not shapes:
+                blocks.append(block)
+            elif heads.isdisjoint(shapes) and SAYS.search(PAGE_WORDS.sub("", str(block))):
+                blocks += ["", block, ""]  # the first of each stays: it may hold a contract's number
+            heads |= shapes
         parts = [part for part in _parts(blocks, titles) if part]
         there = {title for _, title in waiting if any(_begins(part, title) for part in parts)}
         for level, title in waiting:
@@ -117,8 +133,15 @@ def _add_table(composer: Composer, table: Table, last: Table | None) -> Table:
     if last is not None and _goes_on(last, table):
         header = last.rows[0] if last.has_header else None
         rows = [header, *rows] if header is not None and rows[0] != header else rows
-    composer.rows(rows[1:] if header is not None else rows, header)
+    turn = -1 if _is_leftwards(rows) else 1
+    composer.rows([row[::turn] for row in rows[header is not None :]], header[::turn] if header is not None else None)
     return Table(rows, header is not None, table.columns, table.top, table.bottom)
+
+
+def _is_leftwards(rows: list[list[str]]) -> bool:
+    """Whether it is read from right to left."""
+    kinds = [unicodedata.bidirectional(letter) for row in rows for cell in row for letter in cell]
+    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
 
 
 def _goes_on(last: Table, table: Table) -> bool:
@@ -133,15 +156,21 @@ def _begins(part: str | Table, title: str) -> bool:
 # ---- running heads
 
 
-def _is_running(page: PageText, at: int, n: int, running: set[str], titles: set[str]) -> bool:
+def _running_shapes(page: PageText, at: int, n: int, running: set[str], titles: set[str]) -> set[str]:
+    """The shapes of a line that make it a running head; none where it is none."""
     block = page.blocks[at]
     if at not in page.margin or not isinstance(block, str) or block.casefold() in titles:
-        return False
-    return not running.isdisjoint(_shapes(block, n))
+        return set()
+    return running & _shapes(block, n)
 
 
 def _shapes(line: str, page: int) -> set[str]:
-    """The line with its numbers as they are or counted from the page's own, so that `3 of 40` is alike on all pages."""
+    """The line with its numbers as they are or counted from the page's own, so that `3 of 40` is alike on all pages.
+
+    A word with a number behind it, like `Section 3`, is a heading; unless the word says that a page is numbered.
+    """
+    if HEADING.fullmatch(line) and not PAGE_WORDS.match(line):
+        return {line}
     first, *words = DIGITS.split(line)
     shapes = [first]
     for n, (number, following) in enumerate(zip(DIGITS.findall(line), words, strict=True)):
@@ -174,11 +203,13 @@ def _paragraphs(lines: list[str], titles: set[str], width: int) -> Iterator[str]
             parts = []
             continue
         is_title = line.casefold() in titles or after.casefold() in titles
-        if not after or is_title or LIST_ITEM.match(after) or _ends(line, width):
+        goes_on = HYPHEN.search(line) is not None and after[:1].islower()
+        if not after or is_title or (not goes_on and (LIST_ITEM.match(after) or _ends(line, width))):
             yield "".join([*parts, line])
             parts = []
-        elif HYPHEN.search(line) and after[:1].islower():
-            parts.append(HYPHEN.sub("", line))
+        elif goes_on:
+            is_own = hyphens.is_own(WORDS.findall(line)[-1], WORDS.findall(after)[0])
+            parts.append(line if is_own else line[:-1])
         else:
             parts.append(line + " ")
 

@@ -3,6 +3,7 @@
 pdfium reads it, as Chromium does. Pages without text are told apart: scans.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from pypdfium2 import raw
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
-from shardqa.loader.formats.pdf import legible, page, paragraphs, scanned, tables
+from shardqa.loader.formats.pdf import annotations, legible, page, paragraphs, scanned, tables
 from shardqa.loader.formats.pdf.paragraphs import PageText
 from shardqa.loader.formats.pdf.rules import has_picture, rules
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
@@ -20,6 +21,8 @@ DOTS = 200  # an inch of a page that is recognized
 MAX_SIDE = 4_000  # pixels of it
 MAX_PAGES = 20_000
 MAX_OUTLINE = 20_000  # entries; an outline may refer to itself
+OBJECT = re.compile(rb"(?<!\d)(\d{1,9})\s+\d+\s+obj\b")
+PAGE = re.compile(OBJECT.pattern + rb"\s*<<(?:(?!endobj|stream).){0,5000}?/Type\s*/Page\b", re.DOTALL)
 ENCRYPTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 
@@ -30,13 +33,19 @@ class _Pages:
     texts: list[PageText] = field(default_factory=list)
     empty: list[int] = field(default_factory=list)
     illegible: list[int] = field(default_factory=list)
+    downwards: list[int] = field(default_factory=list)
     faults: list[tuple[int, str]] = field(default_factory=list)
+    files: list[tuple[str, bytes]] = field(default_factory=list)  # attached, by name
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    document = _open(source.read_all(MAX_BINARY))
+    document, is_mended = _open(source.read_all(MAX_BINARY))
     try:
+        is_xfa = document.get_formtype() == raw.FORMTYPE_XFA_FULL
+        document.init_forms()
         pages = _pages(document, source.ocr)
+        for n in range(document.count_attachments()):
+            pages.files += annotations.attached(document.get_attachment(n))
         if not any(text.blocks for text in pages.texts):
             raise BadDocument(_without_text(pages))
         composer = Composer()
@@ -45,32 +54,59 @@ def read(source: SourceFile) -> Iterator[Item]:
     finally:
         document.close()
     yield from _lost(source.label, pages)
+    if is_mended:
+        yield Lost(source.label, f"its end is missing; {len(pages.texts)} pages are left of it")
+    if is_xfa:
+        yield Lost(source.label, "what its form says can't be read, which is Adobe's XFA; print it as PDF")
+    for name, attached in pages.files:
+        yield from source.inside(name, attached)
 
 
-def _open(content: bytes) -> pdfium.PdfDocument:
+def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
+    """(the document, whether its end had to be made anew)"""
+    is_mended = False
     try:
         document = pdfium.PdfDocument(content)
     except pdfium.PdfiumError as error:
         if error.err_code in ENCRYPTED:
             raise BadDocument("it is encrypted; save it without a password") from error
-        raise BadDocument(f"not a PDF that can be read: {_why(error)}") from error
+        try:
+            document, is_mended = pdfium.PdfDocument(_ended(content)), True
+        except pdfium.PdfiumError:
+            raise BadDocument(f"not a PDF that can be read: {_why(error)}") from error
     count = len(document)
     if count > MAX_PAGES:
         document.close()
         raise BadDocument(f"{count:,} pages, at most {MAX_PAGES:,} are read; split it")
-    return document
+    return document, is_mended
+
+
+def _ended(content: bytes) -> bytes:
+    """A file that was cut off with an end of its own, which lists the pages that are left."""
+    content = content[: content.rfind(b"endobj") + len(b"endobj")]
+    pages = [int(found[1]) for found in PAGE.finditer(content)]
+    root = max(map(int, OBJECT.findall(content)), default=0) + 1
+    kids = b" ".join(b"%d 0 R" % number for number in pages)
+    return content + (
+        b"\n%d 0 obj\n<</Type/Catalog/Pages %d 0 R>>\nendobj\n%d 0 obj\n<</Type/Pages/Count %d/Kids[%b]>>\nendobj\n"
+        b"trailer\n<</Root %d 0 R/Size %d>>\nstartxref\n0\n%%%%EOF"
+        % (root, root + 1, root + 1, len(pages), kids, root, root + 2)
+    )
 
 
 def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
     pages = _Pages()
     for number in range(1, len(document) + 1):
         try:
-            lines, blocks, is_picture = _blocks(document, number)
+            lines, blocks, is_picture, over = _blocks(document, number)
         except pdfium.PdfiumError as error:
             pages.faults.append((number, _why(error)))
-            blocks = []
+            blocks, over = [], annotations.Annotations([], [], [])
         else:
             is_text = legible.is_text(lines)
+            if 2 * sum(line.is_downwards for line in lines) > len(lines):
+                pages.downwards.append(number)
+                blocks = [*sorted(lines, key=lambda line: -line.left)]
             if ocr and (is_picture or not is_text):
                 lines, blocks = _recognized(document, number)
                 is_text = True
@@ -79,17 +115,21 @@ def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
             elif not is_text:
                 pages.illegible.append(number)
         pages.texts.append(paragraphs.page_text(blocks))
+        for note in over.notes:
+            pages.texts[-1].blocks.extend(["", note])
+        pages.files += over.files
     return pages
 
 
 def _blocks(
     document: pdfium.PdfDocument, number: int
-) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table], bool]:
-    """(all lines of a page, the same with tables in the place of their own, whether it has a picture and no lines)"""
+) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table], bool, annotations.Annotations]:
+    """(all lines of a page, the same with tables in their places, whether it is a picture, what lies over it)"""
     sheet = document[number - 1]
     try:
-        lines = page.lines(sheet)
-        return lines, tables.found(lines, lambda: rules(sheet)), not lines and has_picture(sheet)
+        lines, over = page.lines(sheet), annotations.found(document, sheet)
+        annotations.fill(lines, over.fields)
+        return lines, tables.found(lines, lambda: rules(sheet)), not lines and has_picture(sheet), over
     finally:
         sheet.close()
 
@@ -112,7 +152,7 @@ def _recognized(
 def _without_text(pages: _Pages) -> str:
     why = f" ({pages.faults[0][1]})" if pages.faults else ""
     return (
-        f"no text layer in its {len(pages.texts)} pages{why}: a scan? "
+        f"no text layer in its {len(pages.texts)} {'page' if len(pages.texts) == 1 else 'pages'}{why}: a scan? "
         "'shardqa ingest --ocr' reads scans, or run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
     )
 
@@ -130,6 +170,9 @@ def _lost(place: str, pages: _Pages) -> Iterator[Lost]:
             "the fonts do not say which letters they draw, so save it anew; "
             "'shardqa ingest --ocr' reads such pages as pictures",
         )
+    if pages.downwards:
+        why = "written downwards; its columns were taken from right to left, tables and columns below others are mixed"
+        yield Lost(place, f"{_named(pages.downwards)}: {why}")
     for number, why in pages.faults:
         yield Lost(place, f"page {number} can't be read: {why}")
 
@@ -172,4 +215,5 @@ def _outline(document: pdfium.PdfDocument) -> dict[int, list[tuple[int, str]]]:
 
 
 def _title(document: pdfium.PdfDocument) -> str:
-    return one_line(page.clean(document.get_metadata_value("Title")))
+    title = one_line(page.clean(document.get_metadata_value("Title")))
+    return "" if title in ("untitled", "(anonymous)") else title  # as reportlab calls all it writes

@@ -12,6 +12,7 @@ from statistics import median, median_low
 
 from shardqa.loader.formats.pdf.page import TextLine, Word, Words
 from shardqa.loader.formats.pdf.rules import NEAR, Rule, joined
+from shardqa.loader.pairs import are_pairs
 
 GAP = 0.9  # of a line's height: as wide a gap parts two cells
 LEAST_ROWS = 3  # of a table without rules
@@ -276,7 +277,7 @@ def _table(run: list[_Cell]) -> Table | None:
     rows = _rows(bands, [left for left, _ in columns])
     if len(rows) < LEAST_ROWS:
         return None
-    has_header = _is_header(rows[0], rows[1:], len(columns) > 2)
+    has_header = _is_header(rows[0], rows[1:], len(columns) > 2) and not are_pairs(rows)
     return Table(rows, has_header, [left for left, _ in columns], bands[0][0].top, bands[-1][0].bottom)
 
 

@@ -13,7 +13,7 @@ from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.loader import files
 from shardqa.loader.formats import html, markdown
-from shardqa.loader.source_file import CHUNK, MAX_MARKUP, Item, Skipped, SourceFile
+from shardqa.loader.source_file import CHUNK, MAX_MARKUP, Item, Lost, Skipped, SourceFile
 from shardqa.schema import Document
 
 
@@ -89,10 +89,12 @@ def test_markdown_is_stored_as_it_reads(tmp_path: Path) -> None:
     )
 
 
-def test_front_matter_of_a_markdown_page_is_no_text() -> None:
+def test_front_matter_of_a_markdown_page_is_metadata_and_no_text() -> None:
     assert markdown.read.__module__ == "shardqa.loader.formats.markdown"
     assert markdown.plain("plain words") == ("", "plain words")
-    assert markdown._without_front_matter("---\nlayout: x\n---\nwords") == "words"
+    settings = '---\nlayout: x\ntitle: "A: b"\nauthors:\n  - Ida Holm\n  - Jon Birk\ndate: 2024-03-02\n---\n'
+    found = {"title": "A: b", "authors": "Ida Holm, Jon Birk", "date": "2024-03-02"}
+    assert markdown._front_matter(f"{settings}words") == (found, "words")
 
 
 def test_html_keeps_the_main_text_and_drops_the_boilerplate(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_html_keeps_the_main_text_and_drops_the_boilerplate(tmp_path: Path) -> N
     )
     (found,) = documents(write(tmp_path / "mill.html", page))
     assert found.title == "The Mill"
-    assert found.text == "Mill\n\nIt stands here\xa0& now.\n\n- one\n- two\n\na | b"
+    assert found.text == "Mill\n\nIt stands here\xa0& now.\n\n- one\n- two\n\na: b."
 
 
 def test_html_soup_still_gives_its_words() -> None:
@@ -271,3 +273,35 @@ def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -
 def test_an_old_encoding_is_told_from_the_others(tmp_path: Path, text: str, encoding: str) -> None:
     (found,) = documents(write(tmp_path / "note.txt", text.encode(encoding)))
     assert found.text.strip() == text
+
+
+PAGE = ".TH A 1\n.SH NAME\nThe mill stands.\n"
+
+
+def test_a_request_of_a_manual_page_names_no_file_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "near.txt", "The secret weir.")
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "a.1", f"{PAGE}.so near.txt\n.so {tmp_path}/near.txt\n.so ../near.txt\n")
+    (page,) = documents(path)
+    assert "The mill stands." in page.text
+    assert "secret" not in page.text
+
+
+def test_a_manual_page_says_what_program_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "need the program mandoc" in reason(write(tmp_path / "a.1", PAGE))
+
+
+def test_words_that_an_unknown_macro_takes_are_named_as_lost(tmp_path: Path) -> None:
+    _, lost = read(write(tmp_path / "a.1", f"{PAGE}.XX The weir roars.\n.YY blue 2\n"))
+    assert isinstance(lost, Lost)
+    assert lost.reason.startswith("line 4: mandoc passed over 1 ")
+
+
+def test_a_page_with_a_byte_that_is_none_is_read_and_says_so(tmp_path: Path) -> None:
+    page, lost = read(
+        write(tmp_path / "a.html", "<p>Fähre über den Fluß</p>".encode() + b"f\xe4hrt <p>The mill stands.")
+    )
+    assert isinstance(page, Document)
+    assert page.text.endswith("The mill stands.")
+    assert isinstance(lost, Lost)

@@ -1,6 +1,6 @@
 """One document's fault does nothing to the others of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +36,11 @@ class LateEngine:
     def documents(self) -> "LateEngine":
         return self
 
+    together = documents
+
+    async def put_together(self, documents: Sequence[Document], replace: bool) -> list[Any]:
+        return [None] * len(documents)
+
     async def put(self, document: Document, replace: bool) -> Ingested:
         if document.id.startswith("late"):
             raise AnswerTimeout("shard 1 did not answer in time")
@@ -44,7 +49,7 @@ class LateEngine:
 
 @pytest.fixture
 def late_engine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(ingest, "PATIENCE", 0.0)
+    monkeypatch.setattr(ingest, "FAILOVER_SECONDS", 0.0)
     return LateEngine()
 
 

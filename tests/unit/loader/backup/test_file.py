@@ -101,17 +101,6 @@ def test_a_record_without_end_is_refused_before_it_fills_the_memory(
         read(tmp_path / "c")
 
 
-def test_a_backup_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
-    def break_off() -> None:
-        with Writer(tmp_path / "b") as writer:
-            writer.add(RecordKind.ABOUT, form=b"1", data=b"{}")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        break_off()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_backup_that_breaks_off_leaves_the_older_one(tmp_path: Path) -> None:
     whole = written(tmp_path / "b")
     with Writer(tmp_path / "b", replace=True) as writer:

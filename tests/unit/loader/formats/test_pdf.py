@@ -12,13 +12,15 @@ from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import BaseDocTemplate, Frame, PageTemplate, Paragraph, Preformatted, SimpleDocTemplate, Table
 
 from shardqa.loader import formats
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.formats.pdf import legible, page
-from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
+from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 STYLES = getSampleStyleSheet()
@@ -106,14 +108,40 @@ def test_a_table_of_figures_has_no_header() -> None:
 @pytest.mark.parametrize(
     ("foot", "every"), [("{}", 1), ("Handbook {} / 9", 1), ("Page {} of 9, edition 2", 1), ("{} Handbook", 2)]
 )
-def test_a_running_foot_is_no_text_whatever_pages_it_counts(foot: str, every: int) -> None:
+def test_a_running_foot_is_text_once_where_it_says_something_whatever_pages_it_counts(foot: str, every: int) -> None:
     def paint(canvas: Canvas) -> None:
         for n in range(1, 10):
             canvas.drawString(60, 700, f"The mill {n * n} stands by the sea.")
             canvas.drawString(60, 40, "" if n % every else foot.format(n))
             canvas.showPage()
 
-    assert text(painted(paint)).split("\n\n") == [f"The mill {n * n} stands by the sea." for n in range(1, 10)]
+    mills = [f"The mill {n * n} stands by the sea." for n in range(1, 10)]
+    first = [foot.format(every)] if foot != "{}" else []
+    assert text(painted(paint)).split("\n\n") == mills[:every] + first + mills[every:]
+
+
+def test_pages_of_a_file_that_is_cut_off_are_read_and_its_end_is_missed() -> None:
+    whole = painted(lambda canvas: canvas.drawString(60, 700, "The mill stands by the sea."))
+    document, lost = items(whole[: whole.index(b"xref\n")].replace(b"/Catalog", b"/Nothing"))
+    assert isinstance(document, Document)
+    assert document.text == "The mill stands by the sea."
+    assert isinstance(lost, Lost)
+    assert "its end is missing" in lost.reason
+
+
+def test_columns_written_downwards_are_taken_from_the_right_and_named() -> None:
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3", isVertical=True))
+
+    def paint(canvas: Canvas) -> None:
+        canvas.setFont("HeiseiMin-W3", 12)
+        for x, words in ((500, "水門は朝六時に開きます。"), (480, "鍵は番人が持っています。")):
+            canvas.drawString(x, 700, words)
+
+    document, lost = items(painted(paint))
+    assert isinstance(document, Document)
+    assert document.text == "水門は朝六時に開きます。 鍵は番人が持っています。"
+    assert isinstance(lost, Lost)
+    assert "downwards" in lost.reason
 
 
 def test_code_is_no_table() -> None:

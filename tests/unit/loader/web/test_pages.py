@@ -225,7 +225,7 @@ def test_pages_beyond_the_bound_are_told(site: Site) -> None:
     site.put("/sitemap.xml", sitemap(*(site.url(f"/{n}") for n in range(4))), "text/xml")
     found = read(site.url("/sitemap.xml"), pages=3)
     assert len(documents(found)) == 3
-    assert "1 pages beyond the first 3; --max-pages" in reasons(found)[0]
+    assert "1 page beyond the first 3; --max-pages" in reasons(found)[0]
     assert "the time for all pages is over" in reasons(read(site.url("/0"), seconds=0))[0]
 
 

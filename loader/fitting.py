@@ -1,0 +1,49 @@
+"""Titles, sources and places of files' documents, cut to what a shard takes; each cut is told as lost."""
+
+from collections.abc import Iterable, Iterator
+
+from shardqa import checks, places
+from shardqa.loader.source_file import Item, Lost, printable
+from shardqa.places import Mark, Place
+from shardqa.schema import Document
+
+NUMBERS = ("page", "slide", "row", "line")  # of a place, which stay where its words are too long
+
+
+def fitting(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, with titles, sources and places of documents within their bounds, each followed by what was cut."""
+    for item in items:
+        yield from _fitted(item) if isinstance(item, Document) else (item,)
+
+
+def _fitted(document: Document) -> Iterator[Item]:
+    source, lost = printable(document.source), list[Lost]()
+    update = dict[str, object]()
+    for name in ("title", "source"):
+        words, most = getattr(document, name), checks.BOUNDS[name]
+        size = len(words.encode(errors="replace"))
+        if size > most:
+            update[name] = words.encode(errors="replace")[:most].decode(errors="ignore")
+            lost.append(Lost(source[:200], f"its {name} of {size:,} bytes was cut to {most:,}"))
+    marks = [_fitted_mark(mark) for mark in document.places]
+    shortened = sum(new is not old for new, old in zip(marks, document.places, strict=True))
+    if shortened:
+        update["places"] = marks
+        reason = (
+            f"cells or outer headings of {shortened:,} places are not told: more than {places.MAX_PLACE:,} bytes each"
+        )
+        lost.append(Lost(source[:200], reason))
+    yield document.model_copy(update=update) if update else document
+    yield from lost
+
+
+def _fitted_mark(mark: Mark) -> Mark:
+    """Without its cells, its outer headings, or any words."""
+    start, place = mark
+    if places.size_of(place) > places.MAX_PLACE:
+        place = place.model_copy(update={"cells": None})
+    while (is_long := places.size_of(place) > places.MAX_PLACE) and place.headings:
+        place = place.model_copy(update={"headings": place.headings[1:]})
+    if is_long:
+        place = Place(**{name: getattr(place, name) for name in NUMBERS})
+    return mark if place is mark[1] else (start, place)

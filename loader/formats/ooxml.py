@@ -1,0 +1,167 @@
+"""The package of an Office file (docx, pptx, xlsx): its parts as XML, and how they refer to each other.
+
+A file of the strict kind names the same things otherwise; its names are put right before it is parsed.
+"""
+
+import datetime
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lxml import etree
+
+from shardqa.errors import BadDocument
+from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.formats import zipped
+from shardqa.loader.source_file import Item, Lost, SourceFile
+
+SCHEMAS = "http://schemas.openxmlformats.org"
+A, C, M = (
+    f"{{{SCHEMAS}/{name}}}" for name in ("drawingml/2006/main", "drawingml/2006/chart", "officeDocument/2006/math")
+)
+DGM = f"{{{SCHEMAS}/drawingml/2006/diagram}}"
+R = f"{{{SCHEMAS}/officeDocument/2006/relationships}}"
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says its Choice a second time
+STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+FIRST_DAY, LAST_DAY = datetime.date(1899, 12, 30), 2_958_465  # of numbers that are days
+FALSE = frozenset({"0", "false", "off", "none"})
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    kind: str  # the last word of its type: "header"
+    target: str  # the name of a part; empty for what is outside
+
+
+class Package:
+    """Raises BadDocument where it is no whole zip file."""
+
+    def __init__(self, content: bytes) -> None:
+        self._archive = zipped.check(content)
+        self._names = {name.casefold(): name for name in zipped.files(self._archive)}
+
+    @cached_property
+    def main(self) -> str:
+        """The part that all others belong to. Raises BadDocument."""
+        found = self.targets("", "officeDocument")
+        if not found:
+            raise BadDocument("not a whole file of Office: nothing in it is called its document")
+        return found[0]
+
+    @property
+    def title(self) -> str:
+        properties = [self.xml(name) for name in self.targets("", "core-properties")]
+        return one_line(next((root.findtext("{*}title") or "" for root in properties if root is not None), ""))
+
+    def bytes(self, name: str) -> bytes | None:
+        found = self._names.get(name.casefold())
+        return zipped.content(self._archive, found) if found is not None else None
+
+    def xml(self, name: str) -> Any:
+        """The root of a part; None where it is missing. Raises XMLSyntaxError, BadDocument."""
+        content = self.bytes(name)
+        if content is None:
+            return None
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+        root = etree.fromstring(STRICT.sub(rf"{SCHEMAS}/\1/2006/".encode(), content), parser)
+        for fallback in list(root.iter(FALLBACK)):
+            if len(fallback.getparent()) > 1:
+                fallback.getparent().remove(fallback)
+        return root
+
+    def relations(self, name: str) -> dict[str, Relation]:
+        """By id, what a part refers to; the package itself by the empty name."""
+        folder, base = posixpath.split(name)
+        root = self.xml(posixpath.join(folder, "_rels", f"{base}.rels"))
+        return {
+            entry.get("Id", ""): Relation(
+                entry.get("Type", "").rpartition("/")[2],
+                ""
+                if entry.get("TargetMode") == "External"
+                else posixpath.normpath(posixpath.join("/", folder, entry.get("Target", ""))).lstrip("/"),
+            )
+            for entry in (root if root is not None else ())
+        }
+
+    def targets(self, name: str, kind: str) -> list[str]:
+        return [relation.target for relation in self.relations(name).values() if relation.kind == kind]
+
+    def graphics(self, composer: Composer, element: Any, relations: dict[str, Relation]) -> Iterator[str]:
+        """Adds the charts and diagrams that stand in an element; yields what can't be read."""
+        for chart in element.iter(f"{C}chart"):
+            root = self._related(relations, chart.get(f"{R}id"))
+            if root is None or not _chart(composer, root):
+                yield "a chart"
+        for diagram in element.iter(f"{DGM}relIds"):
+            root = self._related(relations, diagram.get(f"{R}dm"))
+            points = root.iterfind(f"{DGM}ptLst/{DGM}pt/{DGM}t") if root is not None else ()
+            words = [one_line(" ".join(point.itertext(f"{A}t"))) for point in points]
+            if root is None:
+                yield "a diagram"
+            for n, item in enumerate(word for word in words if word):
+                composer.block(f"- {item}", close=n > 0)
+        yield from ("a chart" for node in element.iter() if str(node.tag).endswith("/chartex}chart"))
+
+    def _related(self, relations: dict[str, Relation], id_: str | None) -> Any:
+        relation = relations.get(id_ or "")
+        return self.xml(relation.target) if relation is not None else None
+
+    def embedded(self, source: SourceFile, relations: dict[str, Relation]) -> Iterator[Item]:
+        """The documents of files that stand within this one; an object of a program has none that is read."""
+        objects = [one for one in relations.values() if one.kind == "oleObject"]
+        if objects:
+            yield Lost(source.label, f"{len(objects)} embedded objects can't be read; save them as files of their own")
+        for relation in relations.values():
+            content = self.bytes(relation.target) if relation.kind in ("package", "aFChunk") else None
+            if content is not None:
+                yield from source.inside(posixpath.basename(relation.target), content)
+
+
+def is_on(element: Any, attribute: str) -> bool:
+    """Whether a switch is set: one without a value is."""
+    return element is not None and element.get(attribute, "1") not in FALSE
+
+
+def _chart(composer: Composer, root: Any) -> bool:
+    """Adds a chart as the table that it is drawn from; False where it holds no values."""
+    series = list(root.iter(f"{C}ser"))
+    columns: list[tuple[str, dict[int, str]]] = []
+    names: dict[int, str] = {}
+    for entry in series:
+        names |= _points(entry.find(f"{C}cat") if entry.find(f"{C}cat") is not None else entry.find(f"{C}xVal"))
+        values = entry.find(f"{C}val") if entry.find(f"{C}val") is not None else entry.find(f"{C}yVal")
+        columns.append(
+            (one_line("".join(entry.xpath("*[local-name()='tx']//*[local-name()='v']/text()"))), _points(values))
+        )
+    composer.block(one_line("".join(text for title in root.iter(f"{C}title") for text in title.itertext(f"{A}t"))))
+    at = sorted({n for _, values in columns for n in values})
+    composer.rows(
+        [[names.get(n, str(n + 1)), *(values.get(n, "") for _, values in columns)] for n in at],
+        ["", *(name or f"Series {n}" for n, (name, _) in enumerate(columns, 1))],
+    )
+    return bool(at)
+
+
+def _points(cells: Any) -> dict[int, str]:
+    """The values of a chart's cells as it shows them, by their number; names in several levels one after the other."""
+    values: dict[int, str] = {}
+    for point in cells.iter(f"{C}pt") if cells is not None else ():
+        form = point.get("formatCode") or point.getparent().findtext(f"{C}formatCode") or ""
+        n, value = int(point.get("idx", "0")), point.findtext(f"{C}v") or ""
+        values[n] = f"{_shown(value, form)} {values.get(n, '')}".strip()
+    return values
+
+
+def _shown(value: str, form: str) -> str:
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if "%" in form:
+        return f"{100 * number:.6g}%"
+    if "yy" in form and 0 < number < LAST_DAY:
+        return (FIRST_DAY + datetime.timedelta(number)).isoformat()
+    return f"{number:,.10g}" if "#,##" in form else f"{number:.10g}"

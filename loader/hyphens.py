@@ -1,0 +1,26 @@
+"""Tells whether a hyphen at a line's end is the word's own, by the words that the shipped reader knows."""
+
+import functools
+
+from shardqa.models import shipped
+from shardqa.models.tokenizer import Tokenizer
+
+LEAST = 4  # letters of a part that is a word by itself, not a syllable
+
+
+def is_own(before: str, after: str) -> bool:
+    """Whether `water-` and `bailiff` keep it, while `Tues-` and `days` are one word."""
+    if len(before) < LEAST or len(after) < LEAST or not before.isascii():
+        return False
+    first, second, joined = (_pieces(word) for word in (before, after, before + after))
+    return first == 1 and (first + second < joined or (second == 1 and joined > 1))
+
+
+@functools.lru_cache(10_000)
+def _pieces(word: str) -> int:
+    return len(_tokenizer().passage(word))
+
+
+@functools.cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer.load(shipped.folder())
