@@ -6,8 +6,11 @@ functions, linear in the text.
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+from shardqa.gears_functions import windows
 
 LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}+|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
 LEADERS = 3  # entries from which it is a table of contents
@@ -29,12 +32,17 @@ LICENCE = re.compile(
     re.IGNORECASE,
 )
 PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
+PHRASE = 240  # characters of a leader, or of a notice's words, at most
 
 
 def found(text: str, marked: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
     """Characters of `text` that are not searched, with those `marked`: half open, rising, apart from one another."""
+    return joined([*marked, *(place for rule in RULES for place in rule(text))])
+
+
+def joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
-    for begin, end in sorted([*marked, *_contents(text), *_index(text), *_notices(text)]):
+    for begin, end in sorted(places):
         if merged and begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -44,7 +52,7 @@ def found(text: str, marked: Sequence[tuple[int, int]] = ()) -> list[tuple[int, 
 
 def _contents(text: str) -> Iterator[tuple[int, int]]:
     run: list[re.Match[str]] = []
-    for match in LEADER.finditer(text):
+    for match in windows.matches(LEADER, text, PHRASE):
         if run and match.start() - run[-1].end() > NEAR:
             yield from _of_run(text, run)
             run = []
@@ -62,7 +70,7 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
     """Lines of words and pages in the order of the alphabet, some with several pages; blank lines may be between."""
     entries = several = begin = end = at = 0
     last = ""
-    for line in text.splitlines(keepends=True):
+    for line in io.StringIO(text, newline=""):  # one after another: a text may be nothing but millions of line ends
         stripped = line.strip()
         is_entry = bool(stripped) and len(stripped) <= LINE and ENTRY.fullmatch(stripped) is not None
         if is_entry and stripped[:1].casefold() >= last:
@@ -81,8 +89,11 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
 
 def _notices(text: str) -> Iterator[tuple[int, int]]:
     """Paragraphs of a licence or a disclaimer; lines, where no blank line is near."""
-    for match in LICENCE.finditer(text):
+    for match in windows.matches(LICENCE, text, PHRASE):
         first, last = max(0, match.start() - PARAGRAPH), min(len(text), match.end() + PARAGRAPH)
         begins = (text.rfind(edge, first, match.start()) for edge in ("\n\n", "\n"))
         ends = (text.find(edge, match.end(), last) for edge in ("\n\n", "\n"))
         yield next((at for at in begins if at >= 0), first), next((at for at in ends if at >= 0), last)
+
+
+RULES = (_contents, _index, _notices)  # each takes a second for millions of characters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -13,9 +13,13 @@ from shardqa import checks, places
 from shardqa import metadata as shared
 from shardqa.errors import BadDocument
 from shardqa.gears_functions import splitting
+from shardqa.places import Raw
+from shardqa.worker.runtime import Runtime
 
 FIELDS = ("title", "text", "source", "metadata", "places", "origin")
+NOTHING: list[bytes | None] = [None] * len(FIELDS)  # as HMGET tells of a key that is not there
 REPLACE = "replace"  # a word of Ingest, not of the hash: "no" leaves a document alone that came from another origin
+MAX_BYTES = 25_000_000  # of all fields: more than the bounds of each allow together
 MAX_PASSAGES = 100_000  # more than a document of MAX_DOCUMENT bytes can have: its 5 million pieces make 48,000
 
 
@@ -29,9 +33,10 @@ class Fields:
     metadata: str  # JSON object
     places: str = ""  # JSON, see shardqa.places
     origin: str = ""  # file or address it was read from; empty: put by hand
+    marks: Raw = field(default_factory=list, compare=False)  # what `places` says
 
     def pairs(self) -> tuple[str, ...]:
-        """As HSET takes them."""
+        """The words of an HSET."""
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
@@ -50,6 +55,7 @@ class Stored:
     fields: list[bytes | None]  # in the order of FIELDS
     digest: str  # of what its passages were made of; empty when they are not, or not all, in Redis
     passages: int | None  # as many as there may be; None: never ingested
+    is_huge: bool = False  # it has more than MAX_BYTES, and was not read
 
     @property
     def text(self) -> bytes | None:
@@ -83,8 +89,53 @@ def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
     return _checked(key, {name: value or b"" for name, value in zip(FIELDS, values, strict=True)})
 
 
+async def stored(runtime: Runtime, key: str) -> Stored | None:
+    """Returns what is at `key` now, which is measured before it is read; None for another type than a hash."""
+    (found,) = await _stored_of(runtime, [key])
+    return found
+
+
+async def stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | None]:
+    """Returns the same of several keys. Of a file that is new, none is there."""
+    lengths = await runtime.calls([("HLEN", name) for name in names])
+    there = [name for name, length in zip(names, lengths, strict=True) if length != 0]
+    found = dict(zip(there, await _stored_of(runtime, there) if there else (), strict=True))
+    return [found[name] if name in found else Stored(NOTHING, "", None) for name in names]
+
+
+async def _stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | None]:
+    sizes = await runtime.calls([("HSTRLEN", name, field) for name in names for field in FIELDS])
+    hashes = dict[str, Stored | None]()
+    for n, name in enumerate(names):
+        hashes[name] = _measured(sizes[n * len(FIELDS) : (n + 1) * len(FIELDS)])
+    read = [name for name, one in hashes.items() if one is not None and not one.is_huge]
+    replies = await runtime.calls([("HMGET", name, *FIELDS, "digest", "passages") for name in read]) if read else []
+    for name, reply in zip(read, replies, strict=True):
+        if _is_of_another_type(reply):
+            hashes[name] = None
+            continue
+        assert not isinstance(reply, Exception)
+        *fields, digest, count = reply
+        hashes[name] = Stored(fields, (digest or b"").decode("ascii", "replace"), count_of_passages(count))
+    return list(hashes.values())
+
+
+def _measured(sizes: Sequence[Any]) -> Stored | None:
+    """Raises redis.ResponseError."""
+    if any(map(_is_of_another_type, sizes)):
+        return None
+    return Stored(NOTHING, "", None, is_huge=sum(sizes) > MAX_BYTES)
+
+
+def _is_of_another_type(reply: object) -> bool:
+    """Whether the key is no hash. Raises what else Redis says."""
+    if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+        raise reply
+    return isinstance(reply, Exception)
+
+
 def encoded(fields: Fields) -> list[bytes | None]:
-    """As `HMGET` with FIELDS would tell them."""
+    """The reply of an `HMGET` with FIELDS."""
     return [getattr(fields, name).encode() for name in FIELDS]
 
 
@@ -96,11 +147,11 @@ def count_of_passages(value: bytes | None) -> int | None:
 
 
 def _checked(key: str, raw: dict[str, str | bytes]) -> Fields:
-    fields = Fields(**{name: _decoded(key, name, value) for name, value in raw.items()})
-    checks.document(f"document {key!r}", fields.text)
+    decoded: dict[str, Any] = {name: _decoded(key, name, value) for name, value in raw.items()}
+    fields = Fields(**decoded)
+    checks.document(f"document {key!r}", fields.text, title=fields.title, source=fields.source, origin=fields.origin)
     _check_metadata(key, fields.metadata)
-    places.check(fields.places)
-    return fields
+    return replace(fields, marks=places.check(fields.places))
 
 
 def _decoded(key: str, name: str, value: str | bytes) -> str:

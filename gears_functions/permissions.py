@@ -8,12 +8,9 @@ raise redis.ResponseError (NOPERM) as it stands, which names user, command and k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from shardqa import keys
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
+from shardqa.worker.runtime import Argument, Runtime
 
 
 async def to_ask(runtime: Runtime, corpus: str) -> None:
@@ -32,9 +29,9 @@ async def corpora_to_ask(runtime: Runtime, corpora: Sequence[str]) -> list[str]:
     return [corpus for corpus, may in zip(corpora, allowed, strict=True) if may]
 
 
-async def to_write(runtime: Runtime, key: str) -> None:
-    """Demands to store a document by HSET, which would do the same."""
-    await runtime.demand(("HSET", key, "text", ""))
+async def to_write(runtime: Runtime, *names: str) -> None:
+    """Demands to store documents by HSET, which would do the same."""
+    await runtime.demand(*(("HSET", key, "text", "") for key in names))
 
 
 async def to_read(runtime: Runtime, corpus: str) -> None:

@@ -8,8 +8,8 @@ All are privileged, and demand of the client what its plain commands would need 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from shardqa import keys
 from shardqa.gears_functions.functions.answer import Answer
@@ -19,9 +19,9 @@ from shardqa.gears_functions.functions.documents import Documents
 from shardqa.gears_functions.functions.drop import Drop
 from shardqa.gears_functions.functions.embed import Embed
 from shardqa.gears_functions.functions.ingest import Ingest
+from shardqa.gears_functions.functions.ingest_many import IngestMany
 from shardqa.gears_functions.functions.passages import Passages
 from shardqa.gears_functions.functions.rank import Rank
-from shardqa.gears_functions.functions.retokenise import Retokenise
 from shardqa.gears_functions.functions.settling import Settling
 from shardqa.gears_functions.functions.streams import IngestStreams
 from shardqa.gears_functions.functions.switches import Switches
@@ -34,6 +34,7 @@ from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.gears_functions.shard.new_documents import NewDocuments
 from shardqa.gears_functions.shard.open_changes import OpenChanges
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.rankings import Rankings
@@ -42,9 +43,7 @@ from shardqa.gears_functions.shard.shard_terms import ShardTerms
 from shardqa.gears_functions.shard.timings import Timings
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Runtime
+from shardqa.worker.runtime import Runtime
 
 STREAM_RETRY = 0.5  # seconds
 LOCAL = "async_local"  # mode: on this shard alone, without holding Redis
@@ -58,51 +57,53 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     epochs, changes = ShardEpochs(runtime), OpenChanges()
     sync = KeyspaceSync(runtime, epochs, changes)
     lock = DocumentLock(changes, epochs, sync)
-    questions, timings, journal = ActiveQuestions(), Timings(runtime), Journal(runtime)
+    work, questions = ActiveQuestions(), ActiveQuestions()  # all that is waited for, and questions alone
+    timings, journal = Timings(runtime), Journal(runtime)
     lexical, unbridged = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
     models = ModelSync(runtime)
     encoder = ShardEncoder(tokenizer, models)
-    encoding = Encoding(runtime, sync, lexical, questions, encoder)
+    encoding = Encoding(runtime, sync, lexical, work, encoder)
     terms = ShardTerms(sync, lexical, unbridged)
     rankings = Rankings(runtime, sync, terms, encoder)
     removal = Removal(runtime, sync, epochs)
-    writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock)
+    writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, questions)
+    new = NewDocuments(tokenizer, sync, epochs, writer)
 
     rank = Rank(runtime, tokenizer, sync, terms, rankings, timings)
     corpora = Corpora(runtime, sync, lexical, encoder)
     switches = Switches(runtime, sync, lexical, unbridged)
-    ingest = Ingest(runtime, lock, writer)
-    settling = Settling(runtime, sync, lock, writer, removal)
+    settling = Settling(runtime, sync, lock, writer, removal, work)
+    ingest = Ingest(runtime, lock, writer, settling.settle)
     streams = IngestStreams(runtime, ingest)
-    retokenise = Retokenise(runtime, sync, lock, writer, questions, builder)
-    retokenise.serve()
     answer = Answer(runtime, tokenizer, sync, epochs, rankings, models, timings, override_reply)
-    counted = questions.counted
+
+    def question(function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        return work.counted(questions.counted(function))
+
     triggers: dict[str, Callable[..., Any]] = {
-        "Terms": counted(rank.terms),
-        "Rank": counted(rank.rank),
-        "Bridge": counted(rank.bridge),
+        "Terms": question(rank.terms),
+        "Rank": question(rank.rank),
+        "Bridge": question(rank.bridge),
         "Bridging": switches.bridging,
-        "Embed": counted(Embed(runtime, encoder).embed),
+        "Embed": question(Embed(runtime, encoder).embed),
         "Dense": switches.dense,
         "Corpora": corpora.corpora,
         "Shard": corpora.shard,
         "Documents": Documents(runtime, sync).documents,
-        "Drop": Drop(runtime, sync).drop,
+        "Drop": Drop(runtime, sync, lexical, unbridged).drop,
         "Passages": Passages(runtime, sync).passages,
-        "Ingest": counted(ingest.ingest),
+        "Ingest": work.counted(ingest.ingest),
+        "IngestMany": work.counted(IngestMany(runtime, sync, lock, writer, new, ingest).ingest),
         "Delete": Delete(runtime, lock, removal).delete,
         "Push": models.push,
         "Streams": streams.progress,
-        "Retokenise": retokenise.retokenise,
-        "RetokeniseOne": retokenise.one,
     }
     for trigger, function in triggers.items():
         logged = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
         builder("CommandReader", desc=f"shardqa: {trigger}").map(logged).register(
             trigger=trigger, mode=LOCAL, privileged=True
         )
-    missed = journal.logged("GET answer:", counted(answer.missed), answer.request_of)
+    missed = journal.logged("GET answer:", question(answer.missed), answer.request_of)
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
         prefix="answer:*",
         eventTypes=["keymiss"],
@@ -117,7 +118,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(models.arrived).register(
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=LOCAL, concurrency=SIDE_BY_SIDE
     )
-    entry = journal.logged("an entry of a stream", counted(streams.entry), entry_of)
+    entry = journal.logged("an entry of a stream", work.counted(streams.entry), entry_of)
     builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
         prefix=keys.INGEST_STREAMS + "*", mode=LOCAL, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
     )

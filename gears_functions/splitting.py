@@ -4,7 +4,8 @@ Pure functions, any thread; time and memory are linear in the text. The text is 
 sentence finder nor the tokenizer ever sees more than `BLOCK` characters), each block is tokenised once, and passages
 are slices of those pieces. A cut is only made where a word begins, so a passage's pieces are those of its text alone.
 A passage holds what stands under one heading or entry, or several short ones side by side: none is torn from what it
-heads. What leads in (a line before deeper ones, one that ends in a colon) is never the last of a passage.
+heads. A row of a table with many cells is a passage, since a reader takes a cell of the row above for one of its own.
+What leads in (a line before deeper ones, one that ends in a colon) is never the last of a passage.
 
 Rejected: greedy packing (leaves a tiny last passage); windows of a fixed number of pieces (cut sentences, and with
 them answers and what the reader needs to find them).
@@ -15,22 +16,19 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sentencex
+from numpy.typing import NDArray
 
 from shardqa import places
-from shardqa.gears_functions import asides
+from shardqa.gears_functions import asides, windows
+from shardqa.models.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.models.tokenizer import Tokenizer
-
-VERSION = 5  # part of a document's digest: raise it when the same document would become other passages
+VERSION = 8  # part of a document's digest: raise it when the same document would become other passages
 
 WINDOW = 128  # word pieces a passage aims at: a few sentences, what a reader trained on paragraphs expects
 OVERLAP = 24  # word pieces two neighbours share at least: about a sentence, so that no answer loses its context
@@ -48,8 +46,12 @@ MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, 
 MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
 CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
 
+SHORT = min(MAX_RUN, MAX_GAP)  # characters of a text that has neither a cut nor a gap inside a window
+
 A_WORD = re.compile(r"[^\W_]")  # a part of one: without any, a passage can't be found, nor answer
-LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
+LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}")  # from where a run begins alone: linear in the text
+RUN = re.compile(r"[!-~]{200,}")  # no language's word (base64): what stands behind it begins a passage
+ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")  # of a list
 LAST_BREAK = re.compile(r"[^\w\s](?=\w*\Z)")  # the last place in a run where a word surely ends
 
 
@@ -84,6 +86,7 @@ class _Section:
     last: int  # one past its last
     path: tuple[str, ...]
     is_head: bool = False  # nothing but the heading itself
+    is_row: bool = False  # of a table: it stays alone
 
 
 def split(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] = ()) -> list[Passage]:
@@ -103,13 +106,25 @@ def split_in_slices(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] 
     While the text is tokenised each step takes a block and has no passages yet, then each has at most SLICE. Any thread
     may take the next step.
     """
+    if next(windows.matches(A_WORD, text, 1), None) is None:
+        return  # millions of dots, say
+    if (whole := _whole(text, tokenizer, marks)) is not None:
+        yield [whole]
+        return
     pieces = yield from _tokenise(text, tokenizer)
     if not len(pieces.ids):
         return
     mass = _mass(pieces)
     passages = list[Passage]()
-    ranges = _ranges(pieces, asides.found(text, places.asides(marks, len(text))))
-    for section in _sections(text, pieces, mass, ranges, places.paths(marks)):
+    runs = [run.end() for run in windows.matches(RUN, text, 200)]
+    yield []  # millions of pieces take a second until here, and another below
+    aside = list(places.asides(marks, len(text)))
+    for rule in asides.RULES:
+        aside += rule(text)
+        yield []
+    ranges = _ranges(pieces, asides.joined(aside), runs)
+    yield []
+    for section in _sections(text, pieces, mass, ranges, places.sections(marks)):
         for first, last in _windows(mass, _units(text, pieces, mass, section.first, section.last)):
             if A_WORD.search(text, int(pieces.starts[first]), int(pieces.ends[last - 1])):
                 passages.append(_passage(text, tokenizer, pieces, section.path, first, last))
@@ -117,6 +132,24 @@ def split_in_slices(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] 
                 yield passages
                 passages = []
     yield passages
+
+
+def _whole(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]]) -> Passage | None:
+    """Returns the passage that a short text surely is, a row of a table, say; None where it has to be cut to know."""
+    sections = places.sections(marks)
+    if (
+        len(text) > SHORT
+        or len(sections) > 1
+        or RUN.search(text)
+        or asides.found(text, places.asides(marks, len(text)))
+    ):
+        return None
+    ids, start, end = tokenizer.short(text)
+    if len(ids) + len(text) // CHARACTERS_PER_PIECE > ALONE or (sections and sections[0][0] > start):
+        return None
+    if not A_WORD.search(text, start, end):
+        return None
+    return Passage(start, end, text[start:end], ids, sections[0][1] if sections else ())
 
 
 def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, path: tuple[str, ...], first: int, last: int) -> Passage:
@@ -133,7 +166,7 @@ def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, path: tuple[str, 
 
 def _blocks(text: str) -> tuple[list[int], list[int]]:
     """(where blocks end, where runs without blanks were cut), in characters, rising."""
-    forced = [cut for run in LONG_RUN.finditer(text) for cut in _run_cuts(text, *run.span())]
+    forced = [cut for run in windows.matches(LONG_RUN, text, MAX_RUN + 1) for cut in _run_cuts(text, *run.span())]
     ends, start = list[int](), 0
     while start < len(text):
         start = _block_end(text, start, forced)
@@ -190,7 +223,7 @@ def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None,
         begin, count = block_end, count + len(tokens)
         if block_end in blocks and block_end < len(text):
             yield []
-    joined = np.unique(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
+    joined = _once(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
     empty = np.zeros(0, dtype=np.int64)
     return _Pieces(
         np.concatenate(ids) if ids else empty.astype(np.int32),
@@ -216,11 +249,17 @@ def _mass(pieces: _Pieces) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(weights)])
 
 
+def _once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sorted, each once; numpy's own `unique` keeps the interpreter's lock."""
+    numbers = np.sort(numbers)
+    return np.asarray(numbers[np.append(numbers[1:] != numbers[:-1], True)])
+
+
 # ---- sections
 
 
-def _ranges(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of pieces between gaps too long to lie inside a passage, without those of characters `aside`."""
+def _ranges(pieces: _Pieces, aside: Sequence[tuple[int, int]], runs: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges of pieces between gaps too long to lie inside a passage and ends of `runs`, without characters `aside`."""
     count = len(pieces.ids)
     gaps = np.flatnonzero(pieces.starts[1:] - pieces.ends[:-1] > MAX_GAP) + 1
     heads = np.append(np.flatnonzero(pieces.heads), count)  # a passage begins and ends with a word
@@ -230,7 +269,8 @@ def _ranges(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[int
     is_out = np.zeros(count + 1, dtype=np.bool_)
     for begin, end in out:
         is_out[begin:end] = True
-    edges = np.unique(np.concatenate([[0], gaps, out.ravel(), [count]]))
+    behind = heads[np.searchsorted(heads, np.searchsorted(pieces.starts, np.asarray(runs, dtype=np.int64)))]
+    edges = _once(np.concatenate([[0], gaps, out.ravel(), behind, [count]]))
     sections = list(itertools.pairwise(edges.tolist()))
     return [section for section in sections if not is_out[section[0]]] or sections
 
@@ -240,20 +280,21 @@ def _sections(
     pieces: _Pieces,
     mass: NDArray[np.int64],
     ranges: Sequence[tuple[int, int]],
-    paths: Sequence[tuple[int, tuple[str, ...]]],
+    marks: Sequence[tuple[int, tuple[str, ...], bool]],
 ) -> Iterator[_Section]:
     """Cuts ranges where another heading or entry begins, and puts short ones together (`_joined`)."""
     heads = np.append(np.flatnonzero(pieces.heads), len(pieces.ids))
-    begins = np.searchsorted(pieces.starts, [start for start, _ in paths])
-    begins = heads[np.searchsorted(heads, begins)] if len(paths) else begins
+    begins = np.searchsorted(pieces.starts, [start for start, *_ in marks])
+    begins = heads[np.searchsorted(heads, begins)] if len(marks) else begins
     for first, last in ranges:
         inner = begins[np.searchsorted(begins, first, "right") : np.searchsorted(begins, last)]
         section: _Section | None = None
-        for begin, end in itertools.pairwise(np.unique([first, *inner, last]).tolist()):
+        for begin, end in itertools.pairwise(_once(np.array([first, *inner, last])).tolist()):
             n = int(np.searchsorted(begins, begin, "right"))
-            path = paths[n - 1][1] if n else ()
+            _, path, is_row = marks[n - 1] if n else (0, (), False)
             words = text[pieces.starts[begin] : pieces.ends[end - 1]].split(maxsplit=200)
-            following = _Section(begin, end, path, bool(path) and len(words) <= len(path[-1].split()))
+            is_head = not is_row and bool(path) and len(words) <= len(path[-1].split())
+            following = _Section(begin, end, path, is_head, is_row)
             if section is None:
                 section = following
             elif (joined := _joined(section, following, mass)) is not None:
@@ -266,7 +307,9 @@ def _sections(
 
 
 def _joined(before: _Section, after: _Section, mass: NDArray[np.int64]) -> _Section | None:
-    """Returns both as one: a heading with what follows it, or short neighbours under one heading; else None."""
+    """Returns both as one: a heading with what follows it, or short neighbours under one; else None."""
+    if before.is_row or after.is_row:
+        return after if before.is_head else None
     if before.is_head:
         return _Section(before.first, after.last, after.path, after.is_head)
     shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before.path, after.path, strict=False))
@@ -291,18 +334,18 @@ def _units(text: str, pieces: _Pieces, mass: NDArray[np.int64], first: int, last
     edges = np.array([*begins, last], dtype=np.int64)
     long = np.flatnonzero(mass[edges[1:]] - mass[edges[:-1]] > MAX_UNIT)
     parts = [_sentence_parts(pieces.heads, mass, int(edges[n]), int(edges[n + 1])) for n in long]
-    return np.unique(np.concatenate([edges, *parts]))
+    return _once(np.concatenate([edges, *parts]))
 
 
 def _leads_in(text: str, end: int, start: int) -> bool:
-    """Whether the line that ends at `end` heads what starts at `start`: by a colon, a question, a deeper indent, or a
-    blank line after a few words without an end."""
+    """Whether the line that ends at `end` heads what starts at `start`: a list, a deeper indent, more after a colon."""
     first = max(0, end - LEAD)
     line = text[max(text.rfind("\n", first, end) + 1, first) : end]
     _, broken, indent = text[end:start].rpartition("\n")
     if not broken or len(line) >= LEAD:
         return False
-    if line.endswith((":", "?")) or len(indent) > len(line) - len(line.lstrip()):
+    begins_list = ITEM.match(text, start, start + 5) is not None and ITEM.match(line) is None
+    if begins_list or line.endswith((":", "?")) or len(indent) > len(line) - len(line.lstrip()):
         return True
     return text.count("\n", end, start) > 1 and line[-1:].isalnum() and len(line) <= LEAD // 3
 
@@ -310,10 +353,11 @@ def _leads_in(text: str, end: int, start: int) -> bool:
 def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
     """Cuts a sentence into parts of nearly equal weight, none above MAX_UNIT but for a single longer word."""
     words = first + np.flatnonzero(heads[first:last])
+    before = mass[words]
     cuts, start = [], first
     while (weight := int(mass[last] - mass[start])) > MAX_UNIT:
         part = weight / -(-weight // MAX_UNIT)
-        place = int(np.searchsorted(mass[words], mass[start] + part, "right")) - 1
+        place = int(np.searchsorted(before, mass[start] + part, "right")) - 1
         if words[place] <= start:  # a single word is longer: it stays whole
             place += 1
         if place >= len(words):
@@ -338,7 +382,7 @@ def _windows(mass: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[in
     begins = np.searchsorted(places, ideal, "right") - 1
     stops = _nearest(places, ideal + (total - OVERLAP) / count + OVERLAP)
     stops[-1] = len(edges) - 1
-    found = sorted({(int(a), int(b)) for a, b in zip(begins, np.maximum(stops, begins + 1), strict=True)})
+    found = zip(begins.tolist(), np.maximum(stops, begins + 1).tolist(), strict=True)
     return [(int(edges[a]), int(edges[b])) for a, b in _without_contained(found)]
 
 
@@ -348,10 +392,10 @@ def _nearest(places: NDArray[np.int64], ideal: NDArray[np.floating[Any]]) -> NDA
     return np.where(ideal - places[before] < places[after] - ideal, before, after)
 
 
-def _without_contained(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Drops windows that lie within another; `windows` are sorted."""
+def _without_contained(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops ranges that lie within another; `ranges` are sorted."""
     outer: list[tuple[int, int]] = []
-    for begin, stop in windows:
+    for begin, stop in ranges:
         if outer and outer[-1][0] == begin:
             outer.pop()
         if not outer or stop > outer[-1][1]:

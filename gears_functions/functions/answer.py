@@ -10,115 +10,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import orjson
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
-from shardqa import checks, keys, places
+from shardqa import checks, keys
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
-from shardqa.models import evidence, metrics, reader, sentences, span_edges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.model_sync import ModelSync
-    from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
-    from shardqa.gears_functions.shard.timings import Timings
-    from shardqa.models.scoring import Scoring
-    from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa.gears_functions import named_rows
+from shardqa.gears_functions.passage_reading import Loaded, PassageReading, loaded, reading_of
+from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
+from shardqa.gears_functions.shard.timings import Timings
+from shardqa.models import reader
+from shardqa.models.reading_record import ShardReading, SpanRecord
+from shardqa.models.scoring import Scoring, lag
+from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa.worker.runtime import Runtime
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
 STORE_AFTER = 0.002  # seconds between reply and SET: a tracking client must see the reply before the invalidation
-SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a few
 STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB a passage
 ATTEMPTS = 3  # rankings until all passages found are still there
 HEADING = 48  # word pieces of a heading before its passage: a row stays below the reader's 512
 NO_HEADING = np.zeros(0, dtype=np.int32)
 Stage: TypeAlias = tuple[str, str, str, int]  # corpus, model, question in keys, epoch: one is read in stages
-LOGIT_DIGITS = 3  # of sentences: a thousandth of a logit moves no chance by more than 0.0003
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A passage to read."""
-
-    key: str
-    score: float  # of its rank
-    text: str
-    start: int  # in the document
-    title: str
-    ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone, or may be of an earlier text
-    places: places.Raw  # where its parts stand in the file
-    metadata: str  # of its document, JSON
-    heading: str = ""  # the last of its path
-
-    def record(self) -> dict[str, Any]:
-        record = {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
-        return {**record, "metadata": self.metadata} if self.metadata else record
-
-
-@dataclass(frozen=True, slots=True)
-class PassageSpan:
-    """A span of a passage."""
-
-    passage: Loaded
-    start: int  # characters of the passage's text, half open
-    end: int
-    span_logit: float
-    null_logit: float
-    sentence: tuple[int, int]  # the characters of its own sentence or sentences
-    evidence: float = 0.0  # of its sentence
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "passage": self.passage.key,
-            "document": keys.parse_passage(self.passage.key).document,
-            "text": self.passage.text[self.start : self.end],
-            "start": self.passage.start + self.start,
-            "end": self.passage.start + self.end,
-            "span_logit": self.span_logit,
-            "null_logit": self.null_logit,
-            "place": places.at(self.passage.places, self.passage.start + self.start),
-            "sentence": (self.passage.start + self.sentence[0], self.passage.start + self.sentence[1]),
-            "evidence": round(self.evidence, LOGIT_DIGITS),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PassageReading:
-    """A passage as the reader sees it."""
-
-    passage: Loaded
-    null_logit: float
-    spans: list[PassageSpan]
-    sentences: list[evidence.Sentence]  # in characters of the passage's text
-    relevance: float = 0.0  # 0 of a reader without that output
-
-    def record(self) -> dict[str, Any]:
-        first, marks = self.passage.start, self.passage.places
-        return {
-            **self.passage.record(),
-            "null_logit": round(self.null_logit, LOGIT_DIGITS),
-            "relevance": round(self.relevance, LOGIT_DIGITS),
-            "sentences": [
-                (first + start, first + end, *(round(logit, LOGIT_DIGITS) for logit in logits))
-                for start, end, *logits in self.sentences
-            ],
-            **({"places": marks} if marks else {}),
-        }
-
-    def ranked(self, score: float) -> PassageReading:
-        """Returns the same, with the score that its passage's rank has now."""
-        passage = replace(self.passage, score=score)
-        return replace(self, passage=passage, spans=[replace(span, passage=passage) for span in self.spans])
+Asked: TypeAlias = tuple[str, str, str]  # a question with its filter and, where they are several, its corpora
 
 
 class Phases:
@@ -172,11 +95,10 @@ class Answer:
             )
         parsed = keys.parse_answer(key)
         self._check(parsed)
-        reply = await self._answer(parsed)
-        self._timings.add({f"answer_{phase}": us for phase, us in reply["us"].items()})
-        packed = orjson.dumps({**reply, "cached": False})
-        self._override_reply(packed)
-        self._store(key, parsed, packed.removesuffix(b"false}") + b"true}", reply["epoch"])
+        reading = await self._answer(parsed)
+        self._timings.add({f"answer_{phase}": us for phase, us in reading.us.items()})
+        self._override_reply(reading.json())
+        self._store(key, parsed, replace(reading, cached=True))
 
     def request_of(self, event: dict[str, Any]) -> str:
         """Describes a request for the log."""
@@ -199,12 +121,13 @@ class Answer:
                 "or is moving; RG.TRIGGER Corpora tells the tags"
             )
 
-    async def _answer(self, parsed: keys.AnswerKey) -> dict[str, Any]:
+    async def _answer(self, parsed: keys.AnswerKey) -> ShardReading:
         phases = Phases()
-        question, filter_ = self._question_of(parsed)
+        question, filter_, among = self._question_of(parsed)
         question_ids = self._tokenizer.question(question)
-        ranking, known, new = await self._passages(parsed, question, filter_, phases)
-        pieces = [self._pieces(passage) for passage in new]
+        ranking, known, new = await self._passages(parsed, (question, filter_, among), phases)
+        every = zip(new, map(self._pieces, new), strict=True)
+        pieces = [named_rows.read_of(one, piece, question) for one, piece in every]
         rows = [
             reader.join(question_ids, piece.ids, self._heading(passage))
             for passage, piece in zip(new, pieces, strict=True)
@@ -215,39 +138,39 @@ class Answer:
         best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
         self._stages[_stage(parsed, ranking.epoch)] = readings
         phases.done("span")
-        return {
-            "tag": self._runtime.hashtag(),
-            "epoch": ranking.epoch,
-            "model": parsed.model,
-            "question": question,
-            "spans": [span.record() for span in best],
-            "passages": {key: readings[key].record() for key, _ in ranking.passages[: parsed.k]},
-            "scores": scoring.record(),
-            "us": phases.total(),
-            "batch": len(rows),
-        }
+        return ShardReading(
+            tag=self._runtime.hashtag(),
+            epoch=ranking.epoch,
+            model=parsed.model,
+            question=question,
+            spans=best,
+            passages={key: readings[key].passage for key, _ in ranking.passages[: parsed.k]},
+            scores=scoring,
+            us=phases.total(),
+            batch=len(rows),
+        )
 
-    def _question_of(self, parsed: keys.AnswerKey) -> tuple[str, str]:
-        """Returns question and filter, in full: a long one, and one with a filter, stands hashed in its key, and was
-        ranked just before."""
+    def _question_of(self, parsed: keys.AnswerKey) -> Asked:
+        """Returns it in full: a long one, and one with a filter or among several corpora, stands hashed in its key, and
+        was ranked just before."""
         if not parsed.question.startswith(keys.HASHED):
-            return checks.question(parsed.question), ""
+            return checks.question(parsed.question), "", ""
         ranking = self._rankings.remembered(parsed.corpus, parsed.question)
         if ranking is None:
             raise BadKey(
                 f"this shard does not know the question or filter {parsed.question}; send RG.TRIGGER Rank with it first"
             )
-        return ranking.question, ranking.filter_
+        return ranking.question, ranking.filter_, ranking.among
 
     # ---- passages
 
     async def _passages(
-        self, parsed: keys.AnswerKey, question: str, filter_: str, phases: Phases
+        self, parsed: keys.AnswerKey, question: Asked, phases: Phases
     ) -> tuple[ShardRanking, dict[str, PassageReading], list[Loaded]]:
         """The best k: what an earlier stage read of them, and the others, read from the keyspace. One that is gone
         leaves the index, and the next best comes in."""
         for _ in range(ATTEMPTS):
-            ranking = await self._ranking(parsed, question, filter_)
+            ranking = await self._ranking(parsed, question)
             phases.done("rank")
             best = ranking.passages[: parsed.k]
             known = self._known(_stage(parsed, ranking.epoch), best)
@@ -260,28 +183,33 @@ class Answer:
             await self._sync.bring_in({name for (name, _), one in zip(new, loaded, strict=True) if one is None})
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
-    async def _ranking(self, parsed: keys.AnswerKey, question: str, filter_: str) -> ShardRanking:
+    async def _ranking(self, parsed: keys.AnswerKey, question: Asked) -> ShardRanking:
         await self._sync.synced()
-        ranking = self._rankings.remembered(parsed.corpus, keys.question_in_key(question, filter_))
+        text, filter_, among = question
+        ranking = self._rankings.remembered(parsed.corpus, keys.question_in_key(*question))
         if ranking is not None and ranking.reaches(parsed.k) and ranking.epoch == await self._sync.epoch(parsed.corpus):
             return ranking
         anew = None if ranking is None else await self._rankings.rank_again(parsed.corpus, ranking, parsed.k)
-        return anew or await self._rankings.rank(parsed.corpus, question, parsed.k, filter_)
+        if anew is None and among:  # whose numbers this shard can't ask for: they are not this corpus' alone
+            raise ClusterUnavailable(f"the ranking among {among[:80]} is too old to be read by; ask again")
+        return anew or await self._rankings.rank(parsed.corpus, text, parsed.k, filter_)
 
     async def _load(self, ranked: list[tuple[str, float]]) -> list[Loaded | None]:
         if not ranked:
             return []
-        documents = {keys.doc_of_passage(key): 0 for key, _ in ranked}
-        commands: list[tuple[str, ...]] = [("HMGET", document, "metadata", "digest") for document in documents]
+        firsts = list(dict.fromkeys(keys.first_passage(key) for key, _ in ranked))
+        commands: list[tuple[str, ...]] = []
+        for first in firsts:
+            commands += [("HMGET", keys.doc_of_passage(first), "metadata", "digest"), ("HGET", first, "title")]
         for key, _ in ranked:
-            commands.append(("HMGET", key, "text", "start", "title", "places", "path"))
+            commands.append(("HMGET", key, "text", "start", "places", "path"))
             commands.append(("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"))
         replies = await self._runtime.calls(commands)
-        of_documents = dict(zip(documents, replies, strict=False))
-        hashes, blobs = replies[len(documents) :: 2], replies[len(documents) + 1 :: 2]
+        documents = dict(zip(firsts, zip(replies[::2], replies[1::2], strict=True), strict=False))
+        of_passages = replies[2 * len(firsts) :]
         return [
-            loaded(key, score, hash, blob, of_documents[keys.doc_of_passage(key)])
-            for (key, score), hash, blob in zip(ranked, hashes, blobs, strict=True)
+            loaded(key, score, hash, blob, *documents[keys.first_passage(key)])
+            for (key, score), hash, blob in zip(ranked, of_passages[::2], of_passages[1::2], strict=True)
         ]
 
     # ---- reading
@@ -294,11 +222,15 @@ class Answer:
         before = self._stages.get(stage, {})
         return {key: before[key].ranked(score) for key, score in best if key in before and len(best) > len(before)}
 
-    def _best(self, spans: list[PassageSpan], ranking: ShardRanking, scoring: Scoring) -> list[PassageSpan]:
+    def _best(self, spans: list[SpanRecord], ranking: ShardRanking, scoring: Scoring) -> list[SpanRecord]:
         """The best of all, best first."""
         best_rank = ranking.passages[0][1] if ranking.passages else 0.0
-        spans.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
-        return spans[:MAX_N_BEST]
+
+        def order(span: SpanRecord) -> tuple[float, str, int, int]:
+            precedence = scoring.precedence(span, lag(span.rank_score, best_rank))
+            return -precedence, span.passage.key, span.start, span.end
+
+        return sorted(spans, key=order)[:MAX_N_BEST]
 
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
@@ -321,7 +253,8 @@ class Answer:
         pieces = self._tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
             raise BadModel(
-                f"the tokens of {passage.key!r} are not this shard's tokenizer's; run 'shardqa corpus retokenise'"
+                f"the tokens of {passage.key!r} are not this shard's tokenizer's; "
+                f"'HDEL {keys.doc_of_passage(passage.key)} digest' has them written again"
             )
         return pieces
 
@@ -330,58 +263,19 @@ class Answer:
 
     # ---- storing
 
-    def _store(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
-        task = asyncio.create_task(self._set(key, parsed, value, epoch))
+    def _store(self, key: str, parsed: keys.AnswerKey, reading: ShardReading) -> None:
+        task = asyncio.create_task(self._set(key, parsed, reading))
         self._stores.add(task)
         task.add_done_callback(self._stores.discard)
 
-    async def _set(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
+    async def _set(self, key: str, parsed: keys.AnswerKey, reading: ShardReading) -> None:
         await asyncio.sleep(STORE_AFTER)
-        if parsed.epoch != epoch or not self._epochs.is_current(parsed.corpus, parsed.tag, epoch):
+        if parsed.epoch != reading.epoch or not self._epochs.is_current(parsed.corpus, parsed.tag, reading.epoch):
             return
-        (reply,) = await self._runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
+        (reply,) = await self._runtime.calls([("SET", key, reading.json(), "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
             self._runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
 
 def _stage(parsed: keys.AnswerKey, epoch: int) -> Stage:
     return parsed.corpus, parsed.model, parsed.question, epoch
-
-
-def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loaded | None:
-    """None when the passage is gone, or can't be read now.
-
-    A document without a digest was not written to its end, as where its slot is moving: its tokens may have left first.
-    """
-    if isinstance(hash, Exception) or hash[0] is None:
-        return None
-    text, start, title, marks, path = hash
-    metadata, digest = (None, None) if isinstance(document, Exception) else document
-    packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
-    ids = None if isinstance(blob, Exception) or digest is None else np.frombuffer(blob, dtype="<i4")
-    heading = (path or b"").decode("utf-8", "replace").rpartition(places.BELOW)[2]
-    named = (title or b"").decode()
-    return Loaded(key, score, text.decode(), int(start), named, ids, places.stored(marks), packed, heading)
-
-
-def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:
-    """Sentences, and spans that say something: what overlaps a good one often leaves its comma or article over."""
-    null = reader.null_logit(logits.start, logits.end)
-    of_passage = logits.within(row.passage)
-    offsets = pieces.offsets
-    numbers = sentences.numbers(passage.text, offsets)
-    best = reader.best_spans(logits.start, logits.end, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
-    spans: dict[tuple[int, int], PassageSpan] = {}  # by their characters, best first: two may be widened to the same
-    for span in best:
-        start, end = int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1])
-        start, end = span_edges.widened(passage.text, start, end)
-        if metrics.normalize(passage.text[start:end]):
-            within = evidence.own(offsets, numbers, span, of_passage.evidence)
-            own = (min(within.start, start), max(within.end, end))
-            spans.setdefault((start, end), PassageSpan(passage, start, end, span.logit, null, own, within.evidence))
-    likeliest = evidence.likeliest(of_passage, offsets, numbers, best)
-    return PassageReading(passage, null, list(spans.values()), likeliest, logits.relevance or 0.0)
-
-
-def _score(scoring: Scoring, span: PassageSpan, best_rank: float) -> float:
-    return scoring.score(span.span_logit, span.null_logit, span.passage.score, best_rank)

@@ -7,21 +7,19 @@ RG.TRIGGER Shard
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from shardqa.errors import Indexing
 from shardqa.gears_functions import arguments, permissions
-from shardqa.gears_functions.runtime import refusal
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.index.corpus_index import Index
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.encoder import ShardEncoder
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.writes import refusal
+from shardqa.worker.runtime import Runtime
 
 
 class Corpora:

@@ -5,18 +5,14 @@ RG.TRIGGERONKEY Delete <doc key>
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import orjson
 
 from shardqa import keys
 from shardqa.gears_functions import arguments, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.document_lock import DocumentLock
-    from shardqa.gears_functions.shard.removal import Removal
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.removal import Removal
+from shardqa.worker.runtime import Runtime
 
 
 class Delete:

@@ -8,18 +8,16 @@ read. Whoever asks all shards has seen everything once every bucket was vouched 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from shardqa import keys
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, document_hash, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.worker.runtime import Runtime
 
 MAX_LIMIT = 1_001  # documents of one list: a page, and one more to see whether it is the last
 TEXTS = ("title", "source", "origin", "metadata")  # fields of a `doc:` hash that lists show

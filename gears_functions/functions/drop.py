@@ -7,37 +7,43 @@ The reply names the buckets that this shard vouches for, as that of `Documents` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import orjson
 
 from shardqa import keys
+from shardqa.errors import Indexing
 from shardqa.gears_functions import arguments, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.worker.runtime import Runtime
 
 
 class Drop:
     """The worker's loop only."""
 
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync) -> None:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, *marks: Marks) -> None:
         self._runtime = runtime
         self._sync = sync
+        self._marks = marks  # what the corpus has off goes with it
 
     async def drop(self, record: Record) -> str:
         (corpus,) = arguments.words(record, "Drop <corpus>", 1, 1)
         keys.check_corpus(corpus)
         await permissions.to_drop(self._runtime, corpus)
-        await self._sync.synced()
+        is_known = True
+        try:
+            await self._sync.synced()
+        except Indexing:
+            is_known = False  # an index that can't be read must not keep what it is of
         dropped, index = self._sync.dropped, self._sync.index(corpus)
         settled = await self._sync.settled()
-        if index.documents or dropped.progress(corpus):
+        if index.documents or dropped.progress(corpus) or not is_known:
             counts = {bucket: len(index.catalogue.of_bucket(bucket)) for bucket in index.catalogue.buckets()}
             await dropped.mark(corpus, sorted(settled), counts)
             await self._sync.changed(corpus)
+        for marks in self._marks:
+            if marks.covers(corpus):
+                await marks.choose(corpus, is_off=False)
         progress = dropped.progress(corpus)
         reply = {
             "tag": self._runtime.hashtag(),

@@ -6,18 +6,15 @@ RG.TRIGGER Embed <corpus> <question>       encoder null without one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import orjson
 
 from shardqa import checks, keys
 from shardqa.errors import NoEncoder
 from shardqa.gears_functions import arguments, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.worker.runtime import Runtime
 
 
 class Embed:

@@ -9,20 +9,20 @@ Replies when the document is searchable. Any other writer's `doc:` hash is seen 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import orjson
+from redis import RedisError
 
 from shardqa import keys
-from shardqa.errors import BadDocument, IdTaken
+from shardqa.errors import BadDocument, IdTaken, ShardFailed
 from shardqa.gears_functions import arguments, document_hash, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.document_hash import Fields, Stored
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.document_lock import DocumentLock
-    from shardqa.gears_functions.shard.document_writer import DocumentWriter
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.document_hash import Fields, Stored
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.document_writer import DocumentWriter, Written
+from shardqa.worker.runtime import Runtime
 
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
 
@@ -30,22 +30,28 @@ USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JS
 class Ingest:
     """The worker's loop only."""
 
-    def __init__(self, runtime: Runtime, lock: DocumentLock, writer: DocumentWriter) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        lock: DocumentLock,
+        writer: DocumentWriter,
+        settle: Callable[[dict[str, Any]], Coroutine[Any, Any, bool]],
+    ) -> None:
         self._runtime = runtime
         self._lock = lock
         self._writer = writer
-        self._tasks: set[asyncio.Task[str]] = set()  # documents on their way in, whether or not a client waits
+        self._settle = settle
+        self._tasks: set[asyncio.Task[Any]] = set()  # documents on their way in, whether or not a client waits
 
     async def ingest(self, record: Record) -> str:
         if len(record) < 2:
             raise BadDocument(f"no document was given; the form is RG.TRIGGERONKEY {USAGE}")
-        key = arguments.text(record[1], USAGE)
-        keys.parse_doc(key)
+        keys.parse_doc(key := arguments.text(record[1], USAGE))
         await permissions.to_write(self._runtime, key)
-        fields = document_hash.from_words(key, record[2:])
+        fields = await asyncio.to_thread(document_hash.from_words, key, record[2:])
         begun = asyncio.Event()
         may_replace = document_hash.may_replace(record[2:])
-        task = asyncio.create_task(self._put(key, fields, may_replace, begun))
+        task = asyncio.create_task(self._reply(key, fields, may_replace, begun))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         try:
@@ -57,30 +63,44 @@ class Ingest:
                 task.cancel()
             raise
 
-    def _finished(self, task: asyncio.Task[str]) -> None:
+    def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._runtime.log(f"ingest failed: {error}", "verbose")  # its client, if still there, is told too
 
-    async def _put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> str:
-        async with self._lock.hold(key) as parsed:
-            begun.set()
-            self._writer.check_dropping(parsed)
-            stored = await self._writer.stored(key)
-            if stored is None:
-                raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
-            if not may_replace:
-                _check_origin(parsed, fields, stored)
-            written = await self._writer.put(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
+    async def _reply(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> str:
+        written = await self.put(key, fields, may_replace, begun)
         reply = {
             "tag": self._runtime.hashtag(),
-            "document": parsed.document,
+            "document": keys.parse_doc(key).document,
             "passages": written.passages,
             "characters": len(fields.text),
             "changed": written.is_changed,
             "epoch": written.epoch,
         }
         return orjson.dumps(reply).decode()
+
+    async def put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> Written:
+        """`begun` is set once the document is held. Raises what is wrong with it, and what Redis refuses."""
+        try:
+            return await self._put(key, fields, may_replace, begun)
+        except (RedisError, ShardFailed):
+            # Its text may be there and its passages not; no event tells of it, since the writer writes quietly.
+            task = asyncio.create_task(self._settle({"key": key}))
+            self._tasks.add(task)
+            task.add_done_callback(self._finished)
+            raise
+
+    async def _put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> Written:
+        async with self._lock.hold(key) as parsed:
+            begun.set()
+            self._writer.check_dropping(parsed)
+            stored = await document_hash.stored(self._runtime, key)
+            if stored is None:
+                raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
+            if not may_replace:
+                _check_origin(parsed, fields, stored)
+            return await self._writer.put(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
 
 
 def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:

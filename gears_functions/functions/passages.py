@@ -5,7 +5,7 @@ RG.TRIGGER Passages <corpus> <question> <keys: JSON list> [<statistics: the sum 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -13,14 +13,13 @@ from shardqa import checks, keys, places
 from shardqa.analysis import Query, query
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.index import highlights
-from shardqa.gears_functions.shard.rankings import MAX_LIMIT, StatisticsArgument
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.rankings import MAX_LIMIT
+from shardqa.rounds import StatisticsArgument
 from shardqa.statistics import CorpusStatistics
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.worker.runtime import Runtime
 
 USAGE = "Passages <corpus> <question> <keys> [<statistics>]"
 
@@ -44,8 +43,8 @@ class Passages:
         commands = [command for name in names for command in _reads(name)]
         replies = await self._runtime.calls(commands) if commands else []
         passages = [
-            self._passage(corpus, name, fields, metadata, question, statistics)
-            for name, fields, metadata in zip(names, replies[::2], replies[1::2], strict=True)
+            self._passage(corpus, name, fields, title, metadata, question, statistics)
+            for name, fields, title, metadata in zip(names, replies[::3], replies[1::3], replies[2::3], strict=True)
             if not isinstance(fields, Exception) and fields[0] is not None
         ]
         return orjson.dumps({"tag": self._runtime.hashtag(), "passages": passages}).decode()
@@ -55,18 +54,19 @@ class Passages:
         corpus: str,
         name: str,
         fields: list[bytes | None],
+        title: Any,
         metadata: Any,
         question: Query,
         statistics: CorpusStatistics | None,
     ) -> dict[str, Any]:
-        text, start, title, marks = fields
+        text, start, marks = fields
         words = (text or b"").decode("utf-8", "replace")
         first = int(start or 0)
         matches = highlights.matched(words, question)
         why = None if statistics is None else self._sync.index(corpus).explain(name, question, statistics)
         return {
             "key": name,
-            "title": (title or b"").decode("utf-8", "replace"),
+            "title": title.decode("utf-8", "replace") if isinstance(title, bytes) else "",
             "text": words,
             "start": first,
             "place": places.at(places.stored(marks), first),
@@ -77,7 +77,8 @@ class Passages:
 
 
 def _reads(name: str) -> tuple[tuple[str, ...], ...]:
-    return (("HMGET", name, "text", "start", "title", "places"), ("HGET", keys.doc_of_passage(name), "metadata"))
+    title = ("HGET", keys.first_passage(name), "title")
+    return ("HMGET", name, "text", "start", "places"), title, ("HGET", keys.doc_of_passage(name), "metadata")
 
 
 def _names(corpus: str, listed: str) -> list[str]:

@@ -10,25 +10,21 @@ A view is the part of a filter that hides (shardqa/filters.py): what is counted 
 from __future__ import annotations
 
 from contextlib import suppress
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from time import monotonic, perf_counter
 
 import orjson
 
 from shardqa import analysis, bridges, checks, filters, keys
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
-from shardqa.gears_functions.shard.rankings import MAX_LIMIT, StatisticsArgument
-from shardqa.models.tokenizer import MAX_QUESTION_TOKENS
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.rankings import Rankings
-    from shardqa.gears_functions.shard.shard_terms import ShardTerms
-    from shardqa.gears_functions.shard.timings import Timings
-    from shardqa.models.tokenizer import Tokenizer
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.rankings import MAX_LIMIT, Rankings
+from shardqa.gears_functions.shard.shard_terms import ShardTerms
+from shardqa.gears_functions.shard.timings import Timings
+from shardqa.models.tokenizer import MAX_QUESTION_TOKENS, Tokenizer
+from shardqa.rounds import BridgeReply, RankReply, StatisticsArgument, TermsReply
+from shardqa.worker.runtime import Runtime
 
 
 class Rank:
@@ -62,8 +58,10 @@ class Rank:
         # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.
         query = analysis.query(question)
         statistics = self._terms.statistics(corpus, query, "".join(view))
-        titled = self._sync.index(corpus).titled(query, "".join(view))
-        return self._reply(epoch=epoch, titled=titled, **statistics.record())
+        index = self._sync.index(corpus)
+        index.last_question = monotonic()
+        titled = index.titled(query, "".join(view))
+        return TermsReply(self._runtime.hashtag(), epoch, statistics, titled).json()
 
     async def rank(self, record: Record) -> str:
         usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"
@@ -82,8 +80,8 @@ class Rank:
         ranking = await self._rankings.rank(corpus, question, limit, filter_, argument)
         us = round((perf_counter() - start) * 1e6)
         self._timings.add({"rank": us})
-        words = {"words": ranking.words} if argument is not None and argument.statistics.is_bridged else {}
-        return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us, **words)
+        words = ranking.words if argument is not None else []
+        return RankReply(self._runtime.hashtag(), ranking.epoch, ranking.passages, words, us).json()
 
     async def bridge(self, record: Record) -> str:
         corpus, raw, *view = arguments.words(record, "Bridge <corpus> <words> [<view>]", 2, 3)
@@ -92,7 +90,7 @@ class Rank:
         await permissions.to_ask(self._runtime, corpus)
         await self._sync.synced()
         epoch = await self._sync.epoch(corpus)
-        return self._reply(epoch=epoch, **self._terms.titles(corpus, words, "".join(view)).record())
+        return BridgeReply(self._runtime.hashtag(), epoch, self._terms.titles(corpus, words, "".join(view))).json()
 
     def request_of(self, record: Record) -> str:
         """Describes a Rank for the log."""
@@ -100,9 +98,6 @@ class Rank:
         with suppress(BadData):
             request = StatisticsArgument.parse(record[4]).request if len(record) > 4 else ""
         return f"request {request or 'without an id'}, corpus {str(record[1])[:80] if len(record) > 1 else ''}"
-
-    def _reply(self, **fields: Any) -> str:
-        return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()
 
 
 def _parse_words(raw: str) -> list[list[str]]:

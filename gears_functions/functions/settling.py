@@ -7,7 +7,7 @@ are never written: the hash may be gone or another by now, and the next event te
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
@@ -15,43 +15,52 @@ from shardqa import keys
 from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
 from shardqa.gears_functions import document_hash
 from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.document_writer import DocumentWriter
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.questions import ActiveQuestions
+from shardqa.gears_functions.shard.removal import Removal
 from shardqa.gears_functions.shard.retries import MOVING_SECONDS
 from shardqa.transient import is_between_shards, is_transient
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.document_lock import DocumentLock
-    from shardqa.gears_functions.shard.document_writer import DocumentWriter
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.removal import Removal
+from shardqa.worker.runtime import Runtime
 
 SCAN_COUNT = 100  # keys looked at per SCAN
+QUIET = 0.02  # seconds without a question after which another document is cut anew
+YIELD_SECONDS = 0.2  # after which it is all the same
 SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
 REMOVALS = ("del", "expired", "evicted", "rename_from")
 
 
 class Settling:
     def __init__(
-        self, runtime: Runtime, sync: KeyspaceSync, lock: DocumentLock, writer: DocumentWriter, removal: Removal
+        self,
+        runtime: Runtime,
+        sync: KeyspaceSync,
+        lock: DocumentLock,
+        writer: DocumentWriter,
+        removal: Removal,
+        questions: ActiveQuestions,
     ) -> None:
         self._runtime = runtime
         self._sync = sync
         self._lock = lock
         self._writer = writer
         self._removal = removal
+        self._questions = questions
 
-    async def settle(self, event: dict[str, Any]) -> None:
+    async def settle(self, event: dict[str, Any]) -> bool:
+        """Returns whether passages were written."""
         key = event["key"]
         if isinstance(key, bytes):
             self._runtime.log(f"{key[:120]!r} is left alone: its name is not UTF-8", "warning")
-            return
+            return False
         try:
             parsed = keys.parse_doc(key)
             if self._sync.dropped.covers(parsed.corpus, parsed.tag):
                 if event.get("event") not in REMOVALS:
                     await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
-                return
-            await self._agree_once_possible(key, parsed)
+                return False
+            return await self._agree_once_possible(key, parsed)
         except BadKey as error:
             self._runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:
@@ -59,8 +68,9 @@ class Settling:
                 raise
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
             self._runtime.log(f"{key!r} is left alone: {error}", "verbose")
+        return False
 
-    async def _agree_once_possible(self, key: str, parsed: keys.DocKey) -> None:
+    async def _agree_once_possible(self, key: str, parsed: keys.DocKey) -> bool:
         """Waits while the shard's tag is leaving and the document stays. Raises redis.ResponseError."""
         while True:
             try:
@@ -72,7 +82,8 @@ class Settling:
             await asyncio.sleep(MOVING_SECONDS)
 
     async def settle_all(self) -> None:
-        """Settles every document, one after another: events are lost while the worker is dead, and at a failover."""
+        """Settles every document, one after another: events are lost while the worker is dead, and at a failover; after
+        an upgrade that splits otherwise (`splitting.VERSION`), all are cut anew."""
         seen, cursor = set[str](), b"0"
         while True:
             cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", "doc:*", "COUNT", SCAN_COUNT)
@@ -90,20 +101,27 @@ class Settling:
     async def _settle_again(self, key: str) -> None:
         try:
             keys.parse_doc(key)
-            await self.settle({"key": key})
+            if await self.settle({"key": key}):
+                await self._questions.quiet(QUIET, YIELD_SECONDS)
         except BadKey:
             return  # said when it was written
         except (ResponseError, ShardFailed, BadDocumentId) as error:
             self._runtime.log(f"{key!r} can't be settled: {error}", "verbose")
         await asyncio.sleep(SETTLE_PAUSE)
 
-    async def _agree(self, key: str, parsed: keys.DocKey) -> None:
-        stored = await self._writer.stored(key)
+    async def _agree(self, key: str, parsed: keys.DocKey) -> bool:
+        stored = await document_hash.stored(self._runtime, key)
+        if stored is not None and stored.is_huge:
+            most = f"more than {document_hash.MAX_BYTES:,} bytes; shorten its text or its title"
+            self._runtime.log(f"not searchable: document {key!r} has {most}", "warning")
         if stored is None or stored.text is None:
+            self._writer.quarantine.forget(key)
             await self._removal.unfit(key, parsed)
-            return
+            return False
         try:
-            await self._writer.put(key, parsed, document_hash.from_hash(key, stored.fields), stored)
+            fields = await asyncio.to_thread(document_hash.from_hash, key, stored.fields)
+            return (await self._writer.put(key, parsed, fields, stored)).is_changed
         except (BadDocument, DocumentTooLarge) as error:
             self._runtime.log(f"not searchable: {error}", "warning")
             await self._removal.unfit(key, parsed)
+            return False

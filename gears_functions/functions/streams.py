@@ -14,7 +14,7 @@ One entry of a stream after another, streams side by side; the worker's loop onl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from redis import RedisError, ResponseError
@@ -22,11 +22,9 @@ from redis import RedisError, ResponseError
 from shardqa import keys
 from shardqa.errors import BadCorpusName, BadData, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
 from shardqa.gears_functions import arguments
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.functions.ingest import Ingest
-    from shardqa.gears_functions.runtime import KeyEvent, Runtime
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.functions.ingest import Ingest
+from shardqa.worker.runtime import KeyEvent, Runtime
 
 USAGE = "an entry of the fields corpus, id, text and what else Ingest takes"
 SCAN_COUNT = 1_000  # keys looked at per SCAN

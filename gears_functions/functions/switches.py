@@ -8,19 +8,15 @@ The worker's loop only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import orjson
 
 from shardqa import keys
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.worker.runtime import Runtime
 
 
 class Switches:

@@ -10,15 +10,12 @@ The constants were tuned on 52 articles of SQuAD 1.1's training set (2,234 parag
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.analysis import Query
-    from shardqa.statistics import CorpusStatistics
+from shardqa.analysis import Query
+from shardqa.statistics import CorpusStatistics
 
 K1 = 0.8  # BM25: how soon more occurrences of a term stop to count; passages are short
 B = 0.5  # BM25: how much longer passages are held back, 0 to 1

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from shardqa.bridges import Bridges, NamedBy
-    from shardqa.gears_functions.index.titles import Titles
+from shardqa.bridges import Bridges, NamedBy
+from shardqa.gears_functions.index.titles import Titles
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa import bridges, keys
-from shardqa.analysis import Query, analyse
+from shardqa.analysis import Analysed, Query, analyse
 from shardqa.gears_functions.index import bm25, carrying, explained, vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
 from shardqa.gears_functions.index.postings import NOBODY, Counts, Postings
@@ -23,9 +25,6 @@ from shardqa.gears_functions.index.titles import Titles
 from shardqa.gears_functions.index.vectors import Vectors
 from shardqa.models.embedding import StoredVector, text_digest
 from shardqa.statistics import CorpusStatistics, QuestionVector
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 KEPT = 16  # filters whose passages are remembered while nothing changes
 COMPACT_DEAD = 2_048  # dead slots before compaction is thought of: below, its cost is not worth the memory
@@ -44,6 +43,7 @@ class PartSizes:
 
 class Index:
     def __init__(self) -> None:
+        self.last_question = 0.0  # monotonic seconds; 0 before one
         self._slots: dict[str, int] = {}  # passage key -> its slot
         self._documents: dict[str, int] = {}  # document id -> its number
         self._body, self._title = Postings(), Postings()
@@ -103,12 +103,19 @@ class Index:
     # ---- changing
 
     def put(
-        self, key: str, title: str, text: str, end: int = 0, info: DocumentInfo | None = None, path: str = ""
+        self,
+        key: str,
+        title: str,
+        text: str,
+        end: int = 0,
+        info: DocumentInfo | None = None,
+        path: str = "",
+        words: Analysed | None = None,
     ) -> bool:
         """Adds or replaces a passage; False when it was there with all the same. Raises BadKey.
 
         `end` is where the passage ends in its document, characters; `info` comes with the first passage; words of the
-        `path` count as the title's.
+        `path` count as the title's. `words` are those of the text, where they are known.
         """
         fingerprint = hash((title, text, end, info, path))
         slot = self._slots.get(key)
@@ -116,7 +123,7 @@ class Index:
             return False
         document = keys.parse_passage(key).document
         self.remove(key)
-        self._append(key, document, title, text, end, fingerprint, path)
+        self._append(key, document, title, text, end, fingerprint, path, words or analyse(text))
         if info is not None:
             self.catalogue.describe(document, title, info)
         return True
@@ -129,14 +136,17 @@ class Index:
         self._vectors.put(slot, stored.encoder, stored.vector)
         return True
 
-    def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int, path: str) -> None:
+    def _append(
+        self, key: str, document: str, title: str, text: str, end: int, fingerprint: int, path: str, body: Analysed
+    ) -> None:
         self._chosen.clear()
         slot = self._slots[key] = len(self._keys)
-        body, head = analyse(text), analyse(f"{title}\n{path}")
+        named, below = _analysed(title), _analysed(path)
+        head = Analysed(named.content + below.content, named.stop + below.stop)
         self._body.append(slot, (body.content, body.stop))
         self._title.append(slot, (head.content, head.stop))
         if keys.parse_passage(key).n == 0:
-            self.titles.put(document, title, analyse(title))
+            self.titles.put(document, title, named)
         number = self._documents.setdefault(document, len(self._documents))
         if number == len(self._passages_of):
             self._passages_of.append(0)
@@ -284,7 +294,8 @@ class Index:
         scores = _bm25(selection, query, statistics)
         if statistics.near is not None:
             cosines = self._vectors.cosines(statistics.near.encoder, statistics.near.vector, len(self._keys))
-            scores += _near(cosines if chosen is None else cosines[chosen.slots], scores, query, statistics)
+            idf = bm25.total_idf(query, statistics)
+            scores = vectors.fused(scores, cosines if chosen is None else cosines[chosen.slots], idf)
         if chosen is None:
             scores[_view(self._alive, np.int8) == 0] = 0.0
         return scores
@@ -393,6 +404,11 @@ class Index:
         )
 
 
+@lru_cache(64)  # a document's passages come one after another, and share its title and often their path
+def _analysed(text: str) -> Analysed:
+    return analyse(text)
+
+
 def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
     """Scores body, title and pairs, float64 [rows]."""
     scores = np.zeros(len(selection.words))
@@ -416,14 +432,6 @@ def _add(
     rows, tf = counts
     if len(rows):
         scores[rows] += weight * bm25.bm25(tf, lengths[rows], average, b)
-
-
-def _near(
-    cosines: NDArray[np.float64], words: NDArray[np.float64], query: Query, statistics: CorpusStatistics
-) -> NDArray[np.float64]:
-    """Returns what nearness adds to the scores of the words, float64 [rows]."""
-    idf = bm25.total_idf(query, statistics)
-    return vectors.near_score(vectors.filled(cosines, words, idf), idf)
 
 
 def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:

@@ -27,7 +27,7 @@ class Seen:
 
 
 def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Carried | None = None) -> dict[str, Any]:
-    """As JSON; `score` is what `Index.rank` gives, to the last bit: its sums run in the same order."""
+    """The parts of a score. `score` is what `Index.rank` gives, to the last bit: its sums run in the same order."""
     terms = [_term(seen, term, statistics) for term in query.terms]
     pairs = [_pair(seen, first, second, statistics) for first, second in query.pairs]
     score = 0.0
@@ -36,18 +36,16 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Car
         score += part["title"]
     for part in pairs:
         score += part["score"]
-    near = _near(seen, score, query, statistics)
+    words, near = (score, 0.0) if statistics.near is None else _fused(seen, score, bm25.total_idf(query, statistics))
     told = {"terms": terms, "pairs": pairs, "cosine": seen.cosine, "near": near}
     bridge = None if carried is None else carried.record()
-    return {**told, "bridge": bridge, "score": score + near + (carried.score if carried else 0.0)}
+    return {**told, "bridge": bridge, "score": words + near + (carried.score if carried else 0.0)}
 
 
-def _near(seen: Seen, words: float, query: Query, statistics: CorpusStatistics) -> float:
-    if statistics.near is None:
-        return 0.0
-    idf = bm25.total_idf(query, statistics)
-    cosine = np.array(np.nan if seen.cosine is None else seen.cosine)
-    return float(vectors.near_score(vectors.filled(cosine, np.array(words), idf), idf))
+def _fused(seen: Seen, words: float, idf: float) -> tuple[float, float]:
+    """Parts a score into words and nearness where passages have vectors."""
+    cosine, own = np.array(np.nan if seen.cosine is None else seen.cosine), np.array(words)
+    return float(vectors.word_score(own, idf)), float(vectors.near_score(vectors.filled(cosine, own, idf), idf))
 
 
 def _term(seen: Seen, term: str, statistics: CorpusStatistics) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 Counts: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"  # slots, each once, and how often it stands there
 

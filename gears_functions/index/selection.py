@@ -7,14 +7,11 @@ so that a filter that keeps few costs little. For one question: nothing of it ma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.gears_functions.index.postings import Counts, Postings
+from shardqa.gears_functions.index.postings import Counts, Postings
 
 A_LOOK_UP = 8  # places that can be tested one by one in the time of finding a passage's among all
 

@@ -10,13 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from shardqa import bridges
-from shardqa.analysis import analyse
-
-if TYPE_CHECKING:
-    from shardqa.analysis import Analysed
+from shardqa.analysis import Analysed, analyse
 
 NOTE = re.compile(r"\s*\([^()]*\)\s*\Z")
 REST = re.compile(r"(?:[,:;]|\s[-–—|])\s.*\Z", re.DOTALL)

@@ -9,21 +9,26 @@ a corpus is cut; and the sum with the lexical score needs every passage's own nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.gears_functions.index.postings import NOBODY
 from shardqa.models.embedding import WIDTH, cosine
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-NEAR = 2.5  # what a cosine of 1 adds to a score, in sums of the question's idf: all its words together add about 2
+COSINE_WEIGHT = 1.5  # what a cosine of 1 adds to a score, in sums of the question's idf; all its words add about 2
 COVERED = 2.0  # score of a passage with all of the question's words, in sums of their idf
 BLOCK = 512  # rows turned to float32 at a time: they stay in the processor's cache
 FIRST_ROWS = 256
 GROWTH = 8  # rows grow by an eighth when they are full
+
+
+def word_score(words: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
+    """Returns what a score of `words` counts beside nearness: the square of the share of the question it covers.
+
+    So a passage with most of the question's weight in words leads, while a few common words count for little against
+    what a passage means. A power of 1.5 or 3, or the sum of reciprocal ranks, found less (docs/benchmarks.md).
+    """
+    return words * (words / (COVERED * idf)) if idf else words
 
 
 def near_score(cosines: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
@@ -32,7 +37,12 @@ def near_score(cosines: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
     It grows with the sum of the question's `idf`, as the most that words can add does: so many unknown or common words
     in a question don't drown what it means.
     """
-    return NEAR * idf * np.maximum(cosines, 0.0)
+    return COSINE_WEIGHT * idf * np.maximum(cosines, 0.0)
+
+
+def fused(words: NDArray[np.float64], cosines: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
+    """Returns the scores of words and nearness together; NaN stands for a passage without a vector."""
+    return word_score(words, idf) + near_score(filled(cosines, words, idf), idf)
 
 
 def filled(cosines: NDArray[np.float64], words: NDArray[np.float64], idf: float) -> NDArray[np.float64]:

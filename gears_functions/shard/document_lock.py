@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from weakref import WeakValueDictionary
 
 from shardqa import keys
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.open_changes import OpenChanges
+from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.open_changes import OpenChanges
 
 
 class DocumentLock:
@@ -31,17 +28,26 @@ class DocumentLock:
 
         Where the change fails, its part of the index is read back from the keyspace. Raises BadKey.
         """
-        parsed = keys.parse_doc(key)
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
-            self._changes.begin(parsed)
+        async with self.hold_all([key]) as held:
+            yield held[key]
+
+    @asynccontextmanager
+    async def hold_all(self, names: Collection[str]) -> AsyncIterator[dict[str, keys.DocKey]]:
+        """Holds several as `hold` does; the order is the same for all, so that no two wait for each other."""
+        documents = {key: keys.parse_doc(key) for key in sorted(names)}
+        async with AsyncExitStack() as stack:
+            for key in documents:
+                await stack.enter_async_context(self._locks.setdefault(key, asyncio.Lock()))
+            for parsed in documents.values():
+                self._changes.begin(parsed)
             try:
-                yield parsed
+                yield documents
             except BaseException:
-                self._epochs.doubt(parsed.corpus)
-                await self._sync.read_back(key, parsed, self._changes.end(parsed))
+                for key, passed_over in {key: self._changes.end(parsed) for key, parsed in documents.items()}.items():
+                    self._epochs.doubt(documents[key].corpus)
+                    await self._sync.read_back(key, documents[key], passed_over)
                 raise
-            await self._sync.bring_in(self._changes.end(parsed))
+            await self._sync.bring_in(set[str]().union(*map(self._changes.end, documents.values())))
 
     def indexed(self, parsed: keys.DocKey) -> None:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""

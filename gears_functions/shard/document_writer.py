@@ -10,40 +10,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import orjson
-from redis import RedisError, ResponseError
+from redis import RedisError
 
-from shardqa import keys, places
-from shardqa.errors import BadDocument, CorpusDropping, ShardFailed
+from shardqa import keys
+from shardqa.analysis import Analysed, analyse
+from shardqa.errors import CorpusDropping, ShardFailed
 from shardqa.gears_functions import document_hash
-from shardqa.gears_functions.document_hash import FIELDS, Fields, Stored
-from shardqa.gears_functions.index.catalogue import DocumentInfo
-from shardqa.gears_functions.runtime import raise_first, write
+from shardqa.gears_functions.document_hash import Fields, Stored
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.document_parts import FRAME, Parts
+from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.quarantine import Quarantine
+from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.removal import AT_ONCE, unlink
-from shardqa.gears_functions.splitting import Passage, split_in_slices
+from shardqa.gears_functions.splitting import BLOCK, Passage, split_in_slices
+from shardqa.gears_functions.writes import raise_first
+from shardqa.models.tokenizer import Tokenizer
 from shardqa.transient import is_write_refusal
+from shardqa.worker.runtime import Argument, Runtime
 
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
-    from shardqa.gears_functions.shard.document_lock import DocumentLock
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.models.tokenizer import Tokenizer
-
-FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A document as it will lie in Redis."""
-
-    title: str
-    digest: str
-    passages: list[Passage]
-    places: places.Raw
-    info: DocumentInfo
+QUIET, PATIENCE = 0.01, 0.1  # seconds without a question before the next slice of a long text, and waited at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +43,21 @@ class Written:
 
 class DocumentWriter:
     def __init__(
-        self, runtime: Runtime, tokenizer: Tokenizer, sync: KeyspaceSync, epochs: ShardEpochs, lock: DocumentLock
+        self,
+        runtime: Runtime,
+        tokenizer: Tokenizer,
+        sync: KeyspaceSync,
+        epochs: ShardEpochs,
+        lock: DocumentLock,
+        questions: ActiveQuestions,
     ) -> None:
         self._runtime = runtime
         self._tokenizer = tokenizer
         self._sync = sync
         self._epochs = epochs
         self._lock = lock
-
-    async def stored(self, key: str) -> Stored | None:
-        """Returns what is at `key` now; None for another type than a hash."""
-        try:
-            *fields, digest, count = await self._runtime.call("HMGET", key, *FIELDS, "digest", "passages")
-        except ResponseError as error:
-            if str(error).startswith("WRONGTYPE"):
-                return None
-            raise
-        return Stored(fields, (digest or b"").decode("ascii", "replace"), document_hash.count_of_passages(count))
+        self._questions = questions
+        self.quarantine = Quarantine(runtime)
 
     async def put(
         self, key: str, parsed: keys.DocKey, fields: Fields, stored: Stored, *first: tuple[Argument, ...]
@@ -80,26 +66,25 @@ class DocumentWriter:
         digest = await asyncio.to_thread(fields.digest)
         if stored.digest == digest and stored.passages is not None:
             if first and document_hash.encoded(fields) != stored.fields:
-                await write(self._runtime, first)  # the source may change alone: no passage depends on it
+                await self.write_quietly(first)  # the source may change alone: no passage depends on it
             return Written(stored.passages, False, await self._sync.epoch(parsed.corpus))
-        passages = await self.split(fields)
-        if not passages:
-            raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
-        old = self._old_count(parsed, stored)
-        if not first:
-            await self._demand_whole(parsed, old)
-        info = DocumentInfo(len(fields.text.encode()), fields.metadata)
-        parts = Parts(fields.title, digest, passages, places.check(fields.places), info)
-        epoch = await self._write(key, parsed, parts, old, list(first))
-        return Written(len(passages), True, epoch)
+        async with self.quarantine.reading(key, digest):
+            parts = await asyncio.to_thread(Parts.of, key, fields, digest, await self.split(fields))
+            old = self._old_count(parsed, stored)
+            if not first:
+                await self._demand_whole(parsed, old)
+            epoch = await self._write(key, parsed, parts, old, list(first))
+            return Written(len(parts.passages), True, epoch)
 
     async def split(self, fields: Fields) -> list[Passage]:
         """Cuts in slices: threads are few, and whole big documents would keep small ones out until their deadline."""
-        slices = split_in_slices(fields.text, self._tokenizer, places.check(fields.places))
+        slices = split_in_slices(fields.text, self._tokenizer, fields.marks)
         passages = list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
             passages += part
             self._runtime.progress()
+            if len(fields.text) > BLOCK:
+                await self._questions.quiet(QUIET, PATIENCE)
         return passages
 
     def check_dropping(self, parsed: keys.DocKey) -> None:
@@ -128,35 +113,43 @@ class DocumentWriter:
         old = await self._shorten(key, parsed, count, old)
         # Until the last frame `passages` covers all that may be there, so that a later run can remove it.
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
-        last = (count - 1) // FRAME * FRAME
-        for first in range(0, last, FRAME):
+        *frames, last = parts.frames()
+        for frame in frames:
+            words = await self.analysed(parts, frame)
             # Each frame is a change of its own: the next may fail, and what was cached before is false already.
             step = self._epochs.next(parsed.corpus)
-            await write(self._runtime, [*step.commands, *head, *_frame(parsed, parts, first)])
-            self._index(parsed, parts, first)
+            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, frame)])
+            self.index(parsed, parts, frame, words)
             self._epochs.written(step)
             self._runtime.progress()
-            await asyncio.sleep(0)
+            await self._questions.quiet(QUIET, PATIENCE)
             head = []
         surplus = [unlink(parsed, range(count, old))] if old > count else []
         done = ("HSET", key, "passages", count, "digest", parts.digest)
+        words = await self.analysed(parts, last)
         step = self._epochs.next(parsed.corpus)
         try:
-            await write(self._runtime, [*step.commands, *head, *_frame(parsed, parts, last), *surplus, done])
+            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, last), *surplus, done])
         except (RedisError, ShardFailed):
-            await self._mark_unfinished(key)
+            await self.mark_unfinished([key])
             raise
-        self._index(parsed, parts, last)
+        self.index(parsed, parts, last, words)
         self._remove_from_index(parsed, range(count, old))
         self._epochs.written(step)
         return step.epoch
 
-    async def _mark_unfinished(self, key: str) -> None:
+    async def write_quietly(self, commands: Sequence[tuple[Argument, ...]]) -> None:
+        """Settling has nothing to do for what is written here. Raises as `write`."""
+        raise_first(commands, await self._runtime.calls(commands, quiet=True))
+
+    async def mark_unfinished(self, names: Sequence[str]) -> None:
         """A tick goes on past what Redis refuses in it: the digest may be there, and a part of the passages not."""
-        (reply,) = await self._runtime.calls([("HDEL", key, "digest")])
-        if isinstance(reply, Exception) and not is_write_refusal(reply):
-            why = f"{key!r} may be written in part ({reply}); 'shardqa corpus retokenise' mends it"
-            self._runtime.log(why, "warning")
+        for key, reply in zip(
+            names, await self._runtime.calls([("HDEL", key, "digest") for key in names]), strict=True
+        ):
+            if isinstance(reply, Exception) and not is_write_refusal(reply):
+                why = f"{key!r} may be written in part ({reply}); 'HDEL KEY digest' has it written again"
+                self._runtime.log(why, "warning")
 
     async def _shorten(self, key: str, parsed: keys.DocKey, count: int, old: int) -> int:
         """Removes the end of a text much longer than the new one, which a single tick would take too long for.
@@ -166,7 +159,7 @@ class DocumentWriter:
         while old - count > AT_ONCE:
             surplus = range(old - AT_ONCE, old)
             step = self._epochs.next(parsed.corpus)
-            await write(self._runtime, [*step.commands, ("HDEL", key, "digest"), unlink(parsed, surplus)])
+            await self.write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(parsed, surplus)])
             self._remove_from_index(parsed, surplus)
             self._epochs.written(step)
             self._runtime.progress()
@@ -178,32 +171,24 @@ class DocumentWriter:
         names = self._sync.index(parsed.corpus).passages_of(parsed.document)
         return max([stored.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
 
-    def _index(self, parsed: keys.DocKey, parts: Parts, first: int) -> None:
+    async def analysed(self, parts: Parts, frame: range) -> list[Analysed]:
+        """Analyses what is long enough to hold up others, a passage at a time."""
+        found = list[Analysed]()
+        for n in frame:
+            found.append(analyse(parts.passages[n].text))
+            await asyncio.sleep(0)
+        return found
+
+    def index(self, parsed: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
         self.check_dropping(parsed)
         index = self._sync.index_to_change(parsed.corpus)
-        for n, p in enumerate(parts.passages[first : first + FRAME], first):
-            info = None if n else parts.info
+        for n, analysed in zip(frame, words, strict=True):
+            p, info = parts.passages[n], None if n else parts.info
             name = keys.passage(parsed.corpus, parsed.document, n)
-            index.put(name, parts.title, p.text, p.end, info, places.below(parts.title, p.path))
+            index.put(name, parts.title, p.text, p.end, info, parts.paths[n], analysed)
         self._lock.indexed(parsed)
 
     def _remove_from_index(self, parsed: keys.DocKey, numbers: Sequence[int]) -> None:
         index = self._sync.index_to_change(parsed.corpus)
         for n in numbers:
             index.remove(keys.passage(parsed.corpus, parsed.document, n))
-
-
-def _frame(parsed: keys.DocKey, parts: Parts, first: int) -> list[tuple[Argument, ...]]:
-    """Returns the commands that write FRAME passages and their tokens."""
-    commands: list[tuple[Argument, ...]] = []
-    for n, p in enumerate(parts.passages[first : first + FRAME], first):
-        name = (parsed.corpus, parsed.document, n)
-        marks = places.within(parts.places, p.start, p.end)
-        place: tuple[Argument, ...] = ("text", p.text, "start", p.start, "end", p.end, "title", parts.title)
-        place = (*place, "places", orjson.dumps(marks).decode() if marks else "")
-        place = (*place, "path", places.below(parts.title, p.path))
-        if not n:
-            place = (*place, "bytes", parts.info.size, "metadata", parts.info.metadata)
-        commands.append(("HSET", keys.passage(*name), *place))
-        commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
-    return commands

@@ -13,23 +13,21 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
 from shardqa import keys, transient
 from shardqa.errors import BadKey
 from shardqa.gears_functions.shard import slots
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
+from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
 PREFIX = "drop:"
-WORDS = ("doc", "passage", "tokens")
+WORDS = ("doc", "file", "passage", "tokens")
 SCAN_COUNT = 500  # keys looked at in one tick
 SLICE = 100  # keys unlinked in one tick: a fraction of a millisecond of Redis' time, and as much of this loop's
 SCAN_MARKS = 10_000  # keys looked at per SCAN for marks alone
-PAUSE = 0.001  # seconds after each tick, so that others go ahead
+TICK_SECONDS = 0.001  # seconds after each tick, so that others go ahead
 REST = 4.0  # times what a tick took, where that is longer: four fifths of the time are others', however busy it is
 RETRY_SECONDS = 0.5  # until the next attempt, where a slot was moving or Redis refused
 
@@ -188,4 +186,4 @@ async def _rest() -> AsyncIterator[None]:
     """Others go ahead after what is done inside."""
     start = monotonic()
     yield
-    await asyncio.sleep(max(PAUSE, REST * (monotonic() - start)))
+    await asyncio.sleep(max(TICK_SECONDS, REST * (monotonic() - start)))

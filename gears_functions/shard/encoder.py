@@ -6,23 +6,18 @@ question would wait for all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from shardqa import keys
 from shardqa.errors import NoEncoder
+from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.models import embedding
 from shardqa.models.embedding import StoredVector
+from shardqa.models.reader import Row
+from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.gears_functions.shard.model_sync import ModelSync
-    from shardqa.models.reader import Row
-    from shardqa.models.tokenizer import Tokenizer
 
 REMEMBERED = 512  # vectors of questions, 0.5 KB each: a question is often asked, then explained
 

@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ShardqaError
+from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.models.embedding import StoredVector
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
-    from shardqa.gears_functions.shard.encoder import ShardEncoder
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.marks import Marks
-    from shardqa.gears_functions.shard.questions import ActiveQuestions
+from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
 PAGE = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
 QUIET = 0.2  # seconds without a question after which the next passage is encoded
-PATIENCE = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
+MAX_WAIT = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
 IDLE = 0.5  # seconds between looks for something to do
 FAILED = 5.0  # seconds after a fault: an index that is being read, a model or slot on its way, memory that is full
 
@@ -69,7 +66,8 @@ class Encoding:
             await asyncio.sleep(pause)
 
     async def _work(self) -> float:
-        """Encodes a page of each corpus; returns the seconds until the next."""
+        """Encodes a page of the corpus, of those that lack vectors, that was asked last; returns the seconds until the
+        next."""
         if self._runtime.role() != "master":
             return IDLE
         encoder = await self._encoder.id()
@@ -81,10 +79,9 @@ class Encoding:
             for corpus in list(self._sync.corpora)
             if not self._lexical.covers(corpus)
         }
-        count = 0
-        for corpus, names in pages.items():
-            if names:
-                count += await self._encode(corpus, encoder, names)
+        lacking = (corpus for corpus, names in pages.items() if names)
+        corpus = max(lacking, key=lambda corpus: self._sync.index(corpus).last_question, default=None)
+        count = 0 if corpus is None else await self._encode(corpus, encoder, pages[corpus])
         self._runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._sync.corpora.values()))
         await self._announce([corpus for corpus in self._worked if not pages.get(corpus)])
         return 0.0 if count else IDLE
@@ -102,14 +99,16 @@ class Encoding:
 
     async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> int:
         """Returns how many have their vectors now: none of what changed meanwhile."""
-        replies = await self._runtime.calls([("HMGET", name, "title", "text") for name in names])
+        fields = [("HGET", key, field) for n in names for key, field in ((keys.first_passage(n), "title"), (n, "text"))]
+        replies = await self._runtime.calls(fields)
         vectors = dict[str, StoredVector]()
-        for name, reply in zip(names, replies, strict=True):
-            if isinstance(reply, Exception):
-                raise reply
+        for name, reply in zip(names, zip(replies[::2], replies[1::2], strict=True), strict=True):
+            texts = [part for part in reply if not isinstance(part, Exception)]
+            for refusal in (part for part in reply if isinstance(part, Exception)):
+                raise refusal
             if reply[1] is not None:
-                await self._questions.quiet(QUIET, PATIENCE)
-                title, text = ((part or b"").decode("utf-8", "replace") for part in reply)
+                await self._questions.quiet(QUIET, MAX_WAIT)
+                title, text = ((part or b"").decode("utf-8", "replace") for part in texts)
                 vectors[name] = await self._encoder.passage(encoder, title, text)
         return await self._store(corpus, vectors) if await self._encoder.id() == encoder else 0
 

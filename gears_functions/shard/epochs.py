@@ -8,16 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions.runtime import raise_first, write
+from shardqa.gears_functions.writes import raise_first, write
 from shardqa.transient import is_write_refusal
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
+from shardqa.worker.runtime import Argument, Runtime
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,12 @@ ask is logged.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.errors import ShardqaError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from shardqa.gears_functions.runtime import Runtime
+from shardqa.worker.runtime import Runtime
 
 SLOW_SECONDS = 1.0
 

@@ -13,38 +13,27 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
-from shardqa import keys, transient
+from shardqa import checks, keys, transient
 from shardqa.errors import BadKey, Indexing, ShardFailed
 from shardqa.gears_functions import document_hash
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import dropped, slots
 from shardqa.gears_functions.shard.dropped import Dropped
-from shardqa.gears_functions.shard.retries import ShardRetries
+from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.gears_functions.shard.open_changes import OpenChanges
+from shardqa.gears_functions.shard.retries import Settlement, ShardRetries
+from shardqa.gears_functions.writes import write
 from shardqa.models.embedding import StoredVector
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import KeyEvent, Reply, Runtime
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.open_changes import OpenChanges
-    from shardqa.gears_functions.shard.retries import Settlement
+from shardqa.worker.runtime import KeyEvent, Reply, Runtime
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
-FIELDS = (
-    "title",
-    "text",
-    "end",
-    "bytes",
-    "metadata",
-    "vector",
-    "path",
-)  # of a passage; size and metadata of its first only
+FIELDS = ("text", "end", "bytes", "metadata", "vector", "path")  # of a passage; size and metadata of its first only
+MAX_TITLE = checks.BOUNDS["title"]  # characters that are read of what an older version stored
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
 PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
@@ -57,6 +46,7 @@ WAIT_SECONDS = 2.0  # from the beginning of a scan that questions wait for its e
 class KeyspaceSync:
     def __init__(self, runtime: Runtime, epochs: ShardEpochs, changes: OpenChanges) -> None:
         self.corpora: dict[str, Index] = {}
+        self._nothing = Index()
         self._runtime = runtime
         self._epochs = epochs
         self._changes = changes
@@ -94,11 +84,12 @@ class KeyspaceSync:
 
     def index(self, corpus: str) -> Index:
         """Returns the index of a corpus to ask; an empty one if the shard holds none of it."""
-        index = self.corpora.get(corpus)
-        return Index() if index is None else index
+        return self.corpora.get(corpus, self._nothing)
 
     def index_to_change(self, corpus: str) -> Index:
-        return self.corpora.setdefault(corpus, Index())
+        if corpus not in self.corpora:
+            self.corpora[corpus] = Index()
+        return self.corpora[corpus]
 
     async def epoch(self, corpus: str) -> int:
         """Returns the epoch of this shard's part of a corpus; 0 if it never held any of it."""
@@ -143,7 +134,7 @@ class KeyspaceSync:
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
         self._is_changing = True
         try:
-            changed = await self._refresh(dict.fromkeys(event.key for event in events), is_lock_heeded=True)
+            changed = await self._refresh(self._concerned(events), is_lock_heeded=True)
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
@@ -153,6 +144,15 @@ class KeyspaceSync:
         if self._runtime.role() != "master":
             self._epochs.forget()  # the master raises them, unseen here
         await self._retries.raise_epochs(changed)
+
+    def _concerned(self, events: Sequence[KeyEvent]) -> dict[str, None]:
+        """Names the passages of these events; with a first one, which has the title, those that it is the title of."""
+        names = dict.fromkeys(event.key for event in events)
+        for name in [name for name in names if name.endswith(":0")]:
+            with suppress(BadKey):
+                parsed = keys.parse_passage(name)
+                names.update(dict.fromkeys(self.index(parsed.corpus).passages_of(parsed.document)))
+        return names
 
     async def _resync(self, reason: str) -> None:
         if reason != PROMOTED:  # a replica's index is warm
@@ -222,10 +222,16 @@ class KeyspaceSync:
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
-            replies = await self._runtime.calls([("HMGET", _raw(name), *FIELDS) for name, _ in page])
+            firsts = list(dict.fromkeys(keys.first_passage(name) for name, _ in page))
+            commands = [("HMGET", _raw(name), *FIELDS) for name, _ in page]
+            of_titles = [("HMGET", _raw(first), "title") for first in firsts]  # a replica reads by HMGET alone
+            replies = await self._runtime.calls([*commands, *of_titles])
             _raise_what_passes(replies)
+            titles = {key: _title(reply) for key, reply in zip(firsts, replies[len(page) :], strict=True)}
             # Nothing is awaited between the replies and the index: a later write's replies come later.
-            changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
+            for (name, corpus), reply in zip(page, replies, strict=False):
+                if self._apply(name, corpus, reply, titles[keys.first_passage(name)]):
+                    changed.add(corpus)
         return changed
 
     def _corpus_of(self, name: str, is_lock_heeded: bool) -> str | None:
@@ -241,7 +247,7 @@ class KeyspaceSync:
         is_locked = self._changes.passes_over(parsed, name)
         return None if is_locked and is_lock_heeded else parsed.corpus
 
-    def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
+    def _apply(self, name: str, corpus: str, reply: Reply | Exception, title: str) -> bool:
         """Returns whether the index changed."""
         if isinstance(reply, Exception):
             if transient.is_between_shards(reply):
@@ -249,12 +255,12 @@ class KeyspaceSync:
             else:
                 self._runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
             return self.index(corpus).remove(name)
-        if reply[1] is None:
+        text, end, size, metadata, packed, path = reply
+        if text is None:
             return self.index(corpus).remove(name)
-        title, text, path = ((field or b"").decode("utf-8", "replace") for field in (*reply[:2], reply[6]))
         index = self.index_to_change(corpus)
-        is_changed = index.put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:5]), path)
-        if reply[5] is not None and (vector := StoredVector.unpack(reply[5])) is not None:
+        is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(size, metadata), _text(path))
+        if packed is not None and (vector := StoredVector.unpack(packed)) is not None:
             index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed
 
@@ -283,6 +289,16 @@ class KeyspaceSync:
         changed = {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
         changed |= await self._refresh(settlement.arrivals)
         return changed | await self.scan() if settlement.is_scan_due else changed
+
+
+def _title(reply: Reply | Exception) -> str:
+    """Returns the title that a first passage has; where that can't be read, neither can those that it is the title of:
+    they lie in one slot."""
+    return _text(reply[0])[:MAX_TITLE] if isinstance(reply, list) else ""
+
+
+def _text(field: Reply | Exception) -> str:
+    return field.decode("utf-8", "replace") if isinstance(field, bytes) else ""
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:

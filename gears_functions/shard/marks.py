@@ -9,15 +9,12 @@ Every shard follows these keys, replicas too. The worker's loop only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from shardqa import keys
 from shardqa.errors import BadKey
-from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import slots
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
+from shardqa.gears_functions.writes import write
+from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
 SCAN_COUNT = 10_000  # keys looked at per SCAN
 

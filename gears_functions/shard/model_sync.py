@@ -16,31 +16,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from numpy.typing import NDArray
 from redis import ResponseError
 
 from shardqa import keys
 from shardqa.description import ShardDescription
 from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions import arguments, permissions
-from shardqa.gears_functions.runtime import refusal
+from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.writes import refusal
 from shardqa.models.pushed import is_pushed
 from shardqa.models.scoring import Scoring, shipped_scoring
 from shardqa.transient import is_between_shards, write_refusal
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import KeyEvent, Runtime
+from shardqa.worker.runtime import KeyEvent, Runtime
 
 ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
 LOOK_SECONDS = 0.05  # between looks whether it is there
 TIDY_SECONDS = 2.0  # between looks whether copies that arrived can be dropped
 TIDY_ATTEMPTS = 60
-PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
+RETRY_SECONDS = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
 PAUSES = 10  # times as long as the fetch took, where it was refused: a large one is sent whole before that
 ANSWER_SECONDS = 5.0  # after which a shard that sends a model says that it does
 NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
@@ -135,7 +132,7 @@ class ModelSync:
                 await self._check_room(model)  # others have filled it meanwhile
                 if len(self._missed) >= MAX_MISSED:
                     self._missed.clear()
-                pause = max(PAUSE, PAUSES * (loop.time() - began)) if was_refused else PAUSE
+                pause = max(RETRY_SECONDS, PAUSES * (loop.time() - began)) if was_refused else RETRY_SECONDS
                 self._missed[model] = loop.time() + pause, why
         raise ClusterUnavailable(why)
 

@@ -6,46 +6,28 @@ The worker's loop only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-import orjson
 from cachetools import LRUCache
 
-from shardqa import analysis, bridges, filters, keys
-from shardqa.errors import BadData, ClusterUnavailable, NoEncoder
-from shardqa.request import FIELD, checked
+from shardqa import analysis, bridges, filters, keys, rounds
+from shardqa.description import record_of
+from shardqa.errors import ClusterUnavailable, NoEncoder
+from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.shard_terms import ShardTerms
+from shardqa.rounds import BridgeReply, RankReply, StatisticsArgument, TermsReply
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
+from shardqa.worker.runtime import Runtime
 
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
-    from shardqa.gears_functions.shard.encoder import ShardEncoder
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.shard_terms import ShardTerms
+Reply = TypeVar("Reply")
 
 MAX_LIMIT = 1_000  # passages of one list
 STATISTICS_SECONDS = 10.0  # for which a GET may go by the statistics that came with Rank: as long as a question takes
-ASIDE = "aside"  # field of the statistics: the list is for another shard's use, and no GET goes by it
 REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobytes each at most
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticsArgument:
-    """The sum of all shards' Terms as an argument of a function."""
-
-    statistics: CorpusStatistics
-    request: str  # id of the request, for the log
-    is_aside: bool
-
-    @classmethod
-    def parse(cls, raw: str | bytes) -> StatisticsArgument:
-        """Raises BadData."""
-        try:
-            record = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
-        return cls(CorpusStatistics.parse(record), checked(record.get(FIELD)), bool(record.get(ASIDE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +49,10 @@ class ShardRanking:
     def request(self) -> str:
         """The id of the request that asked for it last, for the log."""
         return "" if self.argument is None else self.argument.request
+
+    @property
+    def among(self) -> str:
+        return "" if self.argument is None else self.argument.among
 
 
 class Rankings:
@@ -122,21 +108,16 @@ class Rankings:
         return ShardRanking(question, epoch, limit, passages, words, filter_, at=monotonic())
 
     def _remember(self, corpus: str, ranking: ShardRanking) -> None:
-        self._recent[corpus, keys.question_in_key(ranking.question, ranking.filter_)] = ranking
+        self._recent[corpus, keys.question_in_key(ranking.question, ranking.filter_, ranking.among)] = ranking
 
     # ---- asking the other shards
 
     async def _everyones_statistics(self, corpus: str, question: str, filter_: str) -> CorpusStatistics:
         view = filters.view_of(filter_)
-        words = ["RG.TRIGGER", "Terms", corpus, question, *([view] if view else [])]
-        replies = await self._runtime.peers(*words)
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise ClusterUnavailable(f"another shard gave no statistics: {reply}; ask again in a moment")
+        others = await self._peers(rounds.terms(corpus, question, view), TermsReply.parse)
         await self._sync.synced()
         own = self._terms.statistics(corpus, analysis.query(question), view)
-        others = (StatisticsArgument.parse(one[0]).statistics for one in replies if not isinstance(one, Exception))
-        statistics = total([own, *others])
+        statistics = total([own, *(one.statistics for one in others)])
         if statistics.encoders:
             statistics = statistics.compared(await self._vector(corpus, question))
         if statistics.is_bridged:
@@ -148,29 +129,28 @@ class Rankings:
     ) -> bridges.Bridges | None:
         """Returns what the first passages of all shards name."""
         own = await self._rank(corpus, question, bridges.FIRST, filter_, statistics)
-        argument = orjson.dumps({**statistics.record(), ASIDE: True}).decode()
-        lists = await self._peers("Rank", corpus, question, bridges.FIRST, argument, filter_)
-        parts = [(own.passages, own.words), *((one["passages"], one["words"]) for one in lists)]
-        first = bridges.first_passages(parts)
-        words = [list(one.words) for one in first]
+        argument = StatisticsArgument(statistics, is_aside=True)
+        lists = await self._peers(rounds.rank(corpus, question, bridges.FIRST, argument, filter_), RankReply.parse)
+        first = bridges.first_passages([(own.passages, own.words), *((one.passages, one.words) for one in lists)])
         view = filters.view_of(filter_)
-        replies = await self._peers("Bridge", corpus, orjson.dumps(words).decode(), *([view] if view else []))
-        counts = [self._terms.titles(corpus, words, view), *map(bridges.NamedTitles.parse, replies)]
-        return bridges.build(first, bridges.counted(counts), statistics.passages)
+        replies = await self._peers(rounds.bridge(corpus, first, view), BridgeReply.parse)
+        named = self._terms.titles(corpus, [one.words for one in first], view)
+        counts = bridges.counted([named, *(one.named for one in replies)])
+        return bridges.build(first, counts, statistics.passages)
 
-    async def _peers(self, *command: Argument) -> list[dict[str, Any]]:
+    async def _peers(self, command: rounds.Command, parse: Callable[[Any], Reply]) -> list[Reply]:
         """Returns the replies of all other shards. Raises ClusterUnavailable."""
-        replies = await self._runtime.peers("RG.TRIGGER", *command)
+        replies = await self._runtime.peers(*command)
         for reply in replies:
             if isinstance(reply, Exception):
-                raise ClusterUnavailable(f"another shard did not rank: {reply}; ask again in a moment")
-        return [orjson.loads(reply[0]) for reply in replies if not isinstance(reply, Exception)]
+                raise ClusterUnavailable(f"another shard did not help to rank: {reply}; ask again in a moment")
+        return [parse(reply) for reply in replies]
 
     async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
         """Returns that of this shard's encoder, else of another's; None: no shard has one, and words alone count."""
         try:
             return await self._encoder.question(question)
         except NoEncoder:
-            replies = await self._runtime.peers("RG.TRIGGER", "Embed", corpus, question)
-        vectors = (QuestionVector.of_reply(orjson.loads(one[0])) for one in replies if not isinstance(one, Exception))
+            replies = await self._runtime.peers(*rounds.embed(corpus, question))
+        vectors = (QuestionVector.of_reply(record_of(one)) for one in replies if not isinstance(one, Exception))
         return next((vector for vector in vectors if vector is not None), None)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
 from shardqa import keys
 from shardqa.gears_functions import document_hash
 from shardqa.gears_functions.shard import slots
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.worker.runtime import Argument, Runtime
 
 AT_ONCE = 400  # passages unlinked in one tick: about a millisecond of Redis' time
 
@@ -55,7 +52,8 @@ class Removal:
             self._runtime.progress()
             numbers = numbers[AT_ONCE:]
         rest = [unlink(parsed, numbers)] if numbers else []
-        step = await self._epochs.remove(parsed.corpus, [*rest, *last])
+        file = ("UNLINK", keys.file(parsed.corpus, parsed.document))  # that it was read from
+        step = await self._epochs.remove(parsed.corpus, [*rest, file, *last])
         index = self._sync.index(parsed.corpus)
         removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
         self._epochs.written(step)

@@ -8,19 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ShardFailed
 from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.slots import Slots
 from shardqa.transient import is_write_refusal
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.epochs import ShardEpochs
+from shardqa.worker.runtime import Runtime
 
 MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
 

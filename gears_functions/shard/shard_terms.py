@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from shardqa.analysis import Query
 from shardqa.bridges import NamedTitles
-
-if TYPE_CHECKING:
-    from shardqa.analysis import Query
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-    from shardqa.gears_functions.shard.marks import Marks
-    from shardqa.statistics import CorpusStatistics
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.statistics import CorpusStatistics
 
 
 class ShardTerms:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis.crc import key_slot
 
 from shardqa import keys, topology
-
-if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Runtime
+from shardqa.worker.runtime import Runtime
 
 NODES = ("CLUSTER", "NODES")
 MIGRATIONS = ("CLUSTER", "GETSLOTMIGRATIONS")  # Valkey 9's way to move many slots at once, which NODES does not show
@@ -48,7 +46,7 @@ ALL = Slots(((0, 16_383),), frozenset())
 
 
 async def look(runtime: Runtime) -> Slots:
-    """As the cluster is now; all slots outside cluster mode."""
+    """The slots in the cluster's present state; all slots outside cluster mode."""
     nodes, migrations = await runtime.calls([NODES, MIGRATIONS])
     if isinstance(nodes, Exception):
         if "cluster support disabled" in str(nodes):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shardqa.gears_functions.runtime import Runtime
+from shardqa.worker.runtime import Runtime
 
 KEPT = 1_000  # runs that percentiles are taken of: a minute of a busy shard
 EVERY = 1.0  # seconds between two looks; percentiles cost about 50 us

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.gears_functions import splitting
 from shardqa.gears_functions.document_hash import FIELDS, Fields, encoded, from_hash, from_words
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]))
@@ -16,6 +17,12 @@ def test_words_and_hash_give_the_same_fields(title: str, text: str, source: str)
     fields = Fields(title, text, source, "")
     assert from_words("k", fields.pairs()) == fields
     assert from_hash("k", encoded(fields)) == fields
+
+
+def test_another_way_of_splitting_gives_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Fields("", "good", "", "").digest()
+    monkeypatch.setattr(splitting, "VERSION", splitting.VERSION + 1)
+    assert Fields("", "good", "", "").digest() != before
 
 
 def test_fields_left_out_are_empty() -> None:
@@ -32,6 +39,19 @@ def test_a_field_that_is_not_utf8_is_named(word: str) -> None:
 def test_a_text_of_more_than_the_bound_is_refused_with_both_sizes() -> None:
     with pytest.raises(DocumentTooLarge, match=r"5,000,002 bytes of text, more than 5,000,000"):
         from_words("k", ["text", "é" * (MAX_DOCUMENT // 2 + 1)])
+
+
+@pytest.mark.parametrize(("name", "value", "reason"), [
+    ("title", "é" * 257, "its title has 514 bytes, more than 512"),
+    ("source", "s" * 4_097, "its source has 4,097 bytes, more than 4,096"),
+    ("origin", "s" * 4_097, "its origin has 4,097 bytes"),
+    ("places", '[[0, {"headings": ["' + "h" * 4_000 + '"]}]]', "4,017 bytes of JSON, more than 4,000"),
+    ("places", '[[0, {"page": "3"}]]', "no mark of its places"),
+    ("places", '[[99999999999, {}]]', "no mark of its places"),
+])  # fmt: skip
+def test_what_a_document_says_beside_its_text_is_bounded(name: str, value: str, reason: str) -> None:
+    with pytest.raises(BadDocument, match=reason):
+        from_words("k", ["text", "good", name, value])
 
 
 @pytest.mark.parametrize("metadata", ["{", "[]", "3", '"text"', "null", "{'a': 1}"])

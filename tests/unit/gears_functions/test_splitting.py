@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shardqa import places
@@ -16,6 +16,8 @@ from shardqa.models.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer.load(shipped.folder())
 SENTENCE = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist, who ground rye there. "
+
+MARKS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from([{}, {"headings": ["Ferry"]}, {"aside": "index"}])))
 
 fragments = st.one_of(
     st.text(max_size=30),
@@ -61,6 +63,7 @@ def check(text: str, passages: list[Passage]) -> None:
 
 @settings(max_examples=150)
 @given(texts)
+@example("-" * 199 + "0\x85¹")  # one word to the tokenizer
 def test_every_passage_is_a_bounded_piece_of_the_text_with_the_pieces_of_its_own_text(text: str) -> None:
     check(text, split(text, TOKENIZER))
 
@@ -132,6 +135,11 @@ def test_a_word_of_a_million_letters_becomes_short_passages() -> None:
     assert max(len(p.text) for p in passages) <= 10_000
 
 
+def test_a_sentence_behind_a_key_in_base64_is_not_hidden_by_it() -> None:
+    passages = split(f"The key is {'aB3/' * 75}. The pilot is Ines Duarte.", TOKENIZER)
+    assert passages[-1].text == "The pilot is Ines Duarte."
+
+
 def test_a_long_gap_ends_a_passage() -> None:
     text = "before" + " " * 5_000 + "after"
     assert [p.text for p in split(text, TOKENIZER)] == ["before", "after"]
@@ -159,7 +167,7 @@ def test_slices_are_the_same_passages_in_bounded_parts() -> None:
 
 
 def test_a_run_without_blanks_takes_a_step_for_a_block_not_for_each_cut() -> None:
-    blocks = 4
+    blocks = 8
     parts = list(splitting.split_in_slices("x" * (blocks * splitting.BLOCK), TOKENIZER))
     assert blocks - 1 <= sum(not part for part in parts) <= 2 * blocks
 
@@ -196,6 +204,18 @@ def test_short_entries_share_a_passage_and_the_path_above_them() -> None:
     assert (passage.text, passage.path) == (text, ("ls",))
 
 
+def test_a_row_of_many_cells_is_a_passage_without_its_neighbours() -> None:
+    cells = [["Ferry", "Berta"], ["Built", "1994"], ["Crew", "6"], ["Hull", "oak"], ["Port", "Lisk"]]
+    text, marks = "Fleet\n\n", [[0, {"headings": ["Fleet"]}]]
+    for name in ("Berta", "Clara"):
+        marks.append([len(text), {"headings": ["Fleet"], "cells": [["Ferry", name], *cells[1:]]}])
+        text += f"Ferry {name} has Built: 1994; Crew: 6; Hull: oak; Port: Lisk.\n"
+    marks.append([len(text), {"headings": ["Fleet"]}])
+    passages = split(f"{text}\nAll sail.", TOKENIZER, marks)
+    assert [passage.text[:13] for passage in passages] == ["Ferry Berta h", "Ferry Clara h", "All sail."]
+    assert {passage.path for passage in passages} == {("Fleet",)}
+
+
 def test_a_new_chapter_does_not_join_the_last_entry() -> None:
     text, marks = entries(1)
     marks.append([len(text), {"headings": ["21 Backup"]}])
@@ -212,3 +232,24 @@ def test_what_leads_in_is_never_the_last_of_a_passage(lead: str) -> None:
     check(text, passages)
     assert len(passages) > 5
     assert not [passage.text for passage in passages if passage.text.endswith(lead.strip())]
+
+
+@given(st.lists(fragments, max_size=4).map("".join), MARKS)
+@settings(max_examples=300, deadline=None)
+def test_a_short_text_taken_whole_is_what_cutting_makes_of_it(
+    text: str, marks: list[tuple[int, dict[str, str]]]
+) -> None:
+    rising = [[at, place] for at, place in sorted(dict(marks).items())]
+    whole = splitting._whole(text, TOKENIZER, rising)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "_whole", lambda *_: None)
+        cut = split(text, TOKENIZER, rising)
+    if whole is not None:
+        (passage,) = cut
+        assert (passage.start, passage.end, passage.text, passage.path) == (
+            whole.start,
+            whole.end,
+            whole.text,
+            whole.path,
+        )
+        assert np.array_equal(passage.ids, whole.ids)

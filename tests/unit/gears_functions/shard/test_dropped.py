@@ -7,9 +7,9 @@ from typing import Any, cast
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard import dropped
 from shardqa.gears_functions.shard.dropped import Dropped
+from shardqa.worker.runtime import Runtime
 
 DOCUMENTS = 3_000
 MIDWAY = 3  # slices

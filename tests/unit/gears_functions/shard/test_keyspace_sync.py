@@ -9,11 +9,11 @@ import pytest
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import AT_START, FIELDS, PREFIX, KeyspaceSync
 from shardqa.gears_functions.shard.open_changes import OpenChanges
+from shardqa.worker.runtime import Runtime
 
 DOC = keys.doc("c", "mill")
 PASSAGE = keys.passage("c", "mill", 0)
@@ -50,6 +50,8 @@ class Keyspace:
         return [self._reply(command) for command in commands]
 
     def _reply(self, command: Sequence[Any]) -> Any:
+        if command[0] == "HGET":
+            return self.hashes.get(command[1].decode(), {}).get(command[2], "").encode()
         if command[0] != "HMGET":
             return ResponseError("ERR This instance has cluster support disabled")
         found = self.hashes.get(command[1].decode(), {})

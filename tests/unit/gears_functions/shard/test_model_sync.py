@@ -9,11 +9,11 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable, WritesRefused
-from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard import model_sync
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.models.pushed import pushed_label
 from shardqa.models.scoring import shipped_scoring
+from shardqa.worker.runtime import Runtime
 
 WITHOUT = [b'{"tag":"8YG","indexing":false,"passages":1,"refuses":null}']
 SILENT = ResponseError("ERR shard 10.0.0.2:7000 did not answer: TimeoutError")

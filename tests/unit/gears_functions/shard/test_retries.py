@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from shardqa import keys
-from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard import retries, slots
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.retries import Settlement, ShardRetries
+from shardqa.worker.runtime import Runtime
 
 HERE, GONE = keys.passage("seeds", "Ada", 0), keys.passage("seeds", "Bruno", 0)
 

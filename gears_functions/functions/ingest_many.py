@@ -1,0 +1,154 @@
+"""`IngestMany`: documents of one corpus that are small, as rows of a table are: what one costs is paid for many.
+
+    RG.TRIGGERONKEY IngestMany <doc key> <JSON>
+        [[doc key, [field, value, …]], …], fields as Ingest takes them; the key that routes it is one of these
+
+Replies when they are searchable: of each [passages, characters, changed], or null where it is to be sent alone, since
+its slot is not here, it is refused, or a tick of which it was a part failed. Ingest then says why, or does it. The
+worker's loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from redis import RedisError
+
+from shardqa import keys
+from shardqa.errors import BadData, ShardqaError
+from shardqa.gears_functions import arguments, document_hash, permissions
+from shardqa.gears_functions.arguments import Record
+from shardqa.gears_functions.document_hash import Fields, Stored
+from shardqa.gears_functions.functions.ingest import Ingest
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.document_writer import DocumentWriter, Written
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.new_documents import New, NewDocuments
+from shardqa.worker.runtime import Runtime
+
+USAGE = "IngestMany <doc key> <JSON: [[doc key, [field, value, …]], …]>"
+MAX_DOCUMENTS = 1_000  # documents of one call
+AT_ONCE = 64  # documents that are held, cut and written together: the loop and others' documents wait some 10 ms
+CHARACTERS = 65_536  # of their texts
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    key: str
+    words: list[str]
+    fields: Fields
+    digest: str
+
+
+class IngestMany:
+    """The worker's loop only."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        sync: KeyspaceSync,
+        lock: DocumentLock,
+        writer: DocumentWriter,
+        new: NewDocuments,
+        ingest: Ingest,
+    ) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._lock = lock
+        self._writer = writer
+        self._new = new
+        self._ingest = ingest
+        self._tasks: set[asyncio.Task[dict[str, Written]]] = set()  # what has begun is finished, whoever leaves
+
+    async def ingest(self, record: Record) -> str:
+        key, packed = arguments.words(record, USAGE, 2, 2)
+        corpus = keys.parse_doc(key).corpus
+        sent = await asyncio.to_thread(_read, corpus, packed)
+        await self._sync.synced()  # what the index does not have is not there
+        documents = {one.key: one for one in sent if one is not None}
+        await permissions.to_write(self._runtime, *documents)
+        done: dict[str, Written] = {}
+        for part in _parts(list(documents.values())):
+            task = asyncio.create_task(self._put(corpus, part))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            done |= await asyncio.shield(task)
+            self._runtime.progress()
+        outcomes = [None if one is None else _outcome(one, done.get(one.key)) for one in sent]
+        epoch = max((written.epoch for written in done.values()), default=0)
+        return orjson.dumps({"tag": self._runtime.hashtag(), "epoch": epoch, "documents": outcomes}).decode()
+
+    async def _put(self, corpus: str, sent: Sequence[Sent]) -> dict[str, Written]:
+        """Returns what was written, or was there; the rest is sent alone."""
+        others = list[Sent]()
+        done: dict[str, Written] = {}
+        try:
+            async with self._lock.hold_all([one.key for one in sent]) as documents:
+                for parsed in documents.values():
+                    self._writer.check_dropping(parsed)
+                stored = await document_hash.stored_of(self._runtime, [one.key for one in sent])
+                new = list[New]()
+                for row, before in zip(sent, stored, strict=True):
+                    if self._is_new(documents[row.key], before):
+                        new.append(New(row.key, documents[row.key], row.fields, row.digest))
+                    elif before is not None and _is_same(row, before):
+                        done[row.key] = Written(before.passages or 0, False, await self._sync.epoch(corpus))
+                    else:
+                        others.append(row)
+                done |= await self._new.put(corpus, new)
+        except (RedisError, ShardqaError) as error:
+            self._runtime.log(f"{len(sent)} documents of {corpus!r} go one by one: {error}", "verbose")
+        for one in others:
+            with suppress(RedisError, ShardqaError):  # sent alone it is told
+                may_replace = document_hash.may_replace(one.words)
+                done[one.key] = await self._ingest.put(one.key, one.fields, may_replace, asyncio.Event())
+        return done
+
+    def _is_new(self, parsed: keys.DocKey, stored: Stored | None) -> bool:
+        is_known = self._sync.index(parsed.corpus).count_of_passages(parsed.document) > 0
+        return stored is not None and stored.text is None and stored.passages is None and not is_known
+
+
+def _is_same(sent: Sent, stored: Stored) -> bool:
+    is_cut = stored.digest == sent.digest and stored.passages is not None
+    return is_cut and document_hash.encoded(sent.fields) == stored.fields
+
+
+def _read(corpus: str, packed: str) -> list[Sent | None]:
+    """None for what is refused, and what names a key a second time. Any thread."""
+    try:
+        listed = [(str(key), list(map(str, words))) for key, words in orjson.loads(packed)]
+    except (orjson.JSONDecodeError, TypeError, ValueError) as error:
+        raise BadData(f"the documents can't be read ({str(error)[:80]}); the form is RG.TRIGGERONKEY {USAGE}") from None
+    if len(listed) > MAX_DOCUMENTS:
+        raise BadData(f"{len(listed):,} documents were sent, more than {MAX_DOCUMENTS:,}; send them in parts")
+    sent, names = list[Sent | None](), set[str]()
+    for key, words in listed:
+        one = None
+        with suppress(ShardqaError):
+            if keys.parse_doc(key).corpus == corpus and key not in names:
+                fields = document_hash.from_words(key, words)
+                one = Sent(key, words, fields, fields.digest())
+        names.add(key)
+        sent.append(one)
+    return sent
+
+
+def _parts(sent: Sequence[Sent]) -> Iterator[Sequence[Sent]]:
+    first = size = 0
+    for n, one in enumerate(sent):
+        if n - first == AT_ONCE or (n > first and size + len(one.fields.text) > CHARACTERS):
+            yield sent[first:n]
+            first, size = n, 0
+        size += len(one.fields.text)
+    if first < len(sent):
+        yield sent[first:]
+
+
+def _outcome(sent: Sent, written: Written | None) -> list[Any] | None:
+    return None if written is None else [written.passages, len(sent.fields.text), written.is_changed]
