@@ -166,7 +166,7 @@ def test_a_server_without_the_module_is_told_apart(start_node: Callable[..., Nod
 
 
 def test_a_node_that_is_away_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardqa.ai.blocking.PAUSES", ())
+    monkeypatch.setattr("shardqa.worker.client.blocking.PAUSES", ())
     with pytest.raises(ai.ShardAway):
         ai.Client.connect("redis://127.0.0.1:1")
     with pytest.raises(ai.ShardAway):
@@ -259,7 +259,7 @@ async def test_a_file_for_a_slot_that_is_leaving_is_to_be_sent_again(
 ) -> None:
     url = f"redis://{bare_cluster.seed()}"
     for part in ("blocking", "concurrent"):
-        monkeypatch.setattr(f"shardqa.ai.{part}.PAUSES", ())
+        monkeypatch.setattr(f"shardqa.worker.client.{part}.PAUSES", ())
     with ai.Client.connect(url) as client, pytest.raises(ai.ShardAway, match="moving"):
         client.model_store(leaving, "ONNX", adder())
     async with await ai.AsyncClient.connect(url) as other:

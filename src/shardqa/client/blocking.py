@@ -20,6 +20,7 @@ from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import (
     Asked,
+    CorpusWords,
     Explain,
     FileOutcome,
     Formats,
@@ -29,10 +30,13 @@ from shardqa.http_schema import (
     Question,
     Ready,
     Search,
+    StoredDocument,
+    Task,
+    Version,
 )
+from shardqa.question import CorporaChoice
 from shardqa.schema import (
     Answer,
-    Document,
     DocumentInfo,
     Dropping,
     Explanation,
@@ -81,7 +85,7 @@ class Client:
     def ask(
         self,
         question: str,
-        corpus: str | None = None,
+        corpus: CorporaChoice = None,
         *,
         k: int | None = None,
         n_best: int | None = None,
@@ -105,24 +109,24 @@ class Client:
         return self._send(calls.ask(request, filter))
 
     def ask_many(
-        self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
+        self, questions: Iterable[str], corpus: CorporaChoice = None, *, concurrency: int = 4, **options: Any
     ) -> Iterator[Answer]:
         """Answers in the order of the questions, which may be without end; options are those of `ask`."""
         ask = partial(self.ask, corpus=corpus, **options)
         return answers_in_order(ask, questions, concurrency)
 
-    def ask_batch(self, questions: Iterable[str | Question], corpus: str | None = None) -> list[Asked]:
+    def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
         """Up to a hundred questions in one request, each with its answer or its problem."""
         return self._send(calls.ask_batch(questions, corpus))
 
     def search(
-        self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
+        self, question: str, corpus: CorporaChoice = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
         return self._send(calls.search(Search.model_construct(question=question, corpus=corpus, limit=limit), filter))
 
     def explain(
-        self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
+        self, question: str, corpus: CorporaChoice = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
         request = Explain.model_construct(question=question, corpus=corpus, k=k)
@@ -153,6 +157,18 @@ class Client:
         """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
         return self._send(calls.add_file(file, name, corpus, replace))
 
+    def add_files(self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False) -> Task:
+        """Sends many at once, and returns while they are read: `task` tells how far that is."""
+        return self._send(calls.add_files(files, corpus, replace))
+
+    def task(self, id: str) -> Task:
+        """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
+        return self._send(calls.task(id))
+
+    def cancel(self, id: str) -> Task:
+        """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
+        return self._send(calls.cancel(id))
+
     def documents(self, corpus: str | None = None, page: int = 100) -> Iterator[DocumentInfo]:
         """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
@@ -169,13 +185,29 @@ class Client:
         """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return self._send(calls.corpus(name))
 
+    def words(self, corpus: str) -> CorpusWords:
+        """Synonyms and pinned answers of a corpus."""
+        return self._send(calls.words(corpus))
+
+    def set_words(self, corpus: str, words: CorpusWords) -> CorpusWords:
+        """Gives a corpus its words, in place of those before. Raises BadWords."""
+        return self._send(calls.set_words(corpus, words))
+
     def drop(self, name: str) -> Dropping:
         """Ends a corpus: it can't be asked from now on, and the shards go on removing it."""
         return self._send(calls.drop(name))
 
-    def document(self, id: str, corpus: str | None = None) -> Document:
+    def document(self, id: str, corpus: str | None = None) -> StoredDocument:
         """Raises UnknownDocument."""
         return self._send(calls.document(id, corpus))
+
+    def file(self, id: str, corpus: str | None = None) -> bytes:
+        """The file that a document was read from. Raises UnknownDocument, NoFile."""
+        return self._send(calls.file(id, corpus))
+
+    def page(self, id: str, start: int, end: int, corpus: str | None = None) -> bytes:
+        """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
+        return self._send(calls.page(id, start, end, corpus))
 
     def delete(self, id: str, corpus: str | None = None) -> None:
         """Removes a document with all that belongs to it. Raises UnknownDocument.
@@ -191,6 +223,10 @@ class Client:
     def formats(self) -> Formats:
         """The formats of files that `add_file` takes."""
         return self._send(calls.formats())
+
+    def version(self) -> Version:
+        """The server's version, and its reader's name."""
+        return self._send(calls.version())
 
     def ready(self) -> Ready:
         """Whether questions can be answered. Raises ClusterUnavailable while none can."""

@@ -1,6 +1,6 @@
 """Each call of the API as data: what is sent, and how the reply is read. Both clients send them. Pure functions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from shardqa.filters import DocumentFilter
 from shardqa.http_schema import (
     Answers,
     Asked,
+    CorpusWords,
     Explain,
     FileOutcome,
     Formats,
@@ -26,8 +27,12 @@ from shardqa.http_schema import (
     Question,
     Ready,
     Search,
+    StoredDocument,
+    Task,
+    Version,
 )
-from shardqa.schema import Answer, Document, DocumentList, Dropping, Explanation, Ingested, OneCorpus, SearchResult
+from shardqa.question import CorporaChoice
+from shardqa.schema import Answer, DocumentList, Dropping, Explanation, Ingested, OneCorpus, SearchResult
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT = 60.0  # seconds of one attempt: a document of the largest size takes a while
@@ -48,6 +53,7 @@ class Call(Generic[Result]):
     query: Mapping[str, Any] = field(default_factory=dict)
     json: bytes | None = None
     content: bytes | None = None
+    files: Sequence[tuple[str, bytes]] = ()  # names and contents of a form
     gone_is_done: bool = False  # a repeated call that finds nothing was made before, and its reply was lost
 
     def request(self) -> dict[str, Any]:
@@ -55,7 +61,8 @@ class Call(Generic[Result]):
         body = self.json if self.json is not None else self.content
         headers = {"content-type": "application/json"} if self.json is not None else {}
         query = {name: value for name, value in self.query.items() if value is not None}
-        return {"method": self.method, "url": self.path, "params": query, "content": body, "headers": headers}
+        sent = {"files": [("file", one) for one in self.files]} if self.files else {"content": body}
+        return {"method": self.method, "url": self.path, "params": query, "headers": headers, **sent}
 
 
 def headers(key: str | None) -> dict[str, str]:
@@ -79,7 +86,7 @@ def ask(question: Question, filter: Filter | None) -> Call[Answer]:
     return Call("POST", "/v1/ask", _as(Answer), json=orjson.dumps(_fields(question, filter)))
 
 
-def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[list[Asked]]:
+def ask_batch(questions: Iterable[str | Question], corpus: CorporaChoice) -> Call[list[Asked]]:
     every = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
     own_corpus = {} if corpus is None else {"corpus": corpus}
     body = orjson.dumps({"questions": [{**own_corpus, **_fields(question, question.filter)} for question in every]})
@@ -134,16 +141,44 @@ def outcomes(results: list[Outcome]) -> Outcomes:
 def add_file(file: Path | str, name: str | None, corpus: str | None, replace: bool) -> Call[FileOutcome]:
     """Raises BadDocument for a file that can't be read."""
     path = Path(file)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadDocument(f"{path} can't be read: {error.strerror}") from None
+    content = _content(path)
     query = {"corpus": corpus, "replace": "true" if replace else None}
     return Call("PUT", f"/v1/files/{_id(name or path.name)}", _as(FileOutcome), query, content=content)
 
 
-def document(id: str, corpus: str | None) -> Call[Document]:
-    return Call("GET", f"/v1/documents/{_id(id)}", _as(Document), {"corpus": corpus})
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadDocument(f"{path} can't be read: {error.strerror}") from None
+
+
+def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool) -> Call[Task]:
+    """Raises BadDocument for a file that can't be read."""
+    parts = [(Path(file).name, _content(Path(file))) for file in files]
+    query = {"corpus": corpus, "replace": "true" if replace else None, "wait": "false"}
+    return Call("POST", "/v1/files", _as(Task), query, files=parts)
+
+
+def task(id: str) -> Call[Task]:
+    return Call("GET", f"/v1/tasks/{_id(id)}", _as(Task))
+
+
+def cancel(id: str) -> Call[Task]:
+    return Call("DELETE", f"/v1/tasks/{_id(id)}", _as(Task))
+
+
+def document(id: str, corpus: str | None) -> Call[StoredDocument]:
+    return Call("GET", f"/v1/documents/{_id(id)}", _as(StoredDocument), {"corpus": corpus})
+
+
+def file(id: str, corpus: str | None) -> Call[bytes]:
+    return Call("GET", f"/v1/files/{_id(id)}", lambda reply: reply.content, {"corpus": corpus})
+
+
+def page(id: str, start: int, end: int, corpus: str | None) -> Call[bytes]:
+    query = {"corpus": corpus, "start": start, "end": end}
+    return Call("GET", f"/v1/pages/{_id(id)}", lambda reply: reply.content, query)
 
 
 def delete(id: str, corpus: str | None) -> Call[None]:
@@ -158,6 +193,14 @@ def corpus(name: str) -> Call[OneCorpus]:
     return Call("GET", f"/v1/corpora/{_id(name)}", _as(OneCorpus))
 
 
+def words(corpus: str) -> Call[CorpusWords]:
+    return Call("GET", f"/v1/corpora/{_id(corpus)}/words", _as(CorpusWords))
+
+
+def set_words(corpus: str, new: CorpusWords) -> Call[CorpusWords]:
+    return Call("PUT", f"/v1/corpora/{_id(corpus)}/words", _as(CorpusWords), json=new.model_dump_json().encode())
+
+
 def drop(name: str) -> Call[Dropping]:
     return Call("DELETE", f"/v1/corpora/{_id(name)}", _as(Dropping))
 
@@ -168,6 +211,10 @@ def corpora() -> Call[Listed]:
 
 def formats() -> Call[Formats]:
     return Call("GET", "/v1/formats", _as(Formats))
+
+
+def version() -> Call[Version]:
+    return Call("GET", "/v1/version", _as(Version))
 
 
 def ready() -> Call[Ready]:

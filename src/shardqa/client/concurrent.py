@@ -20,6 +20,7 @@ from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import (
     Asked,
+    CorpusWords,
     Explain,
     FileOutcome,
     Formats,
@@ -29,10 +30,13 @@ from shardqa.http_schema import (
     Question,
     Ready,
     Search,
+    StoredDocument,
+    Task,
+    Version,
 )
+from shardqa.question import CorporaChoice
 from shardqa.schema import (
     Answer,
-    Document,
     DocumentInfo,
     Dropping,
     Explanation,
@@ -81,7 +85,7 @@ class AsyncClient:
     async def ask(
         self,
         question: str,
-        corpus: str | None = None,
+        corpus: CorporaChoice = None,
         *,
         k: int | None = None,
         n_best: int | None = None,
@@ -105,18 +109,18 @@ class AsyncClient:
         return await self._send(calls.ask(request, filter))
 
     def ask_many(
-        self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
+        self, questions: Iterable[str], corpus: CorporaChoice = None, *, concurrency: int = 4, **options: Any
     ) -> AsyncIterator[Answer]:
         """Answers in the order of the questions, which may be without end; options are those of `ask`."""
         ask = partial(self.ask, corpus=corpus, **options)
         return answers_in_order_async(ask, questions, concurrency)
 
-    async def ask_batch(self, questions: Iterable[str | Question], corpus: str | None = None) -> list[Asked]:
+    async def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
         """Up to a hundred questions in one request, each with its answer or its problem."""
         return await self._send(calls.ask_batch(questions, corpus))
 
     async def search(
-        self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
+        self, question: str, corpus: CorporaChoice = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
         return await self._send(
@@ -124,7 +128,7 @@ class AsyncClient:
         )
 
     async def explain(
-        self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
+        self, question: str, corpus: CorporaChoice = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
         request = Explain.model_construct(question=question, corpus=corpus, k=k)
@@ -157,6 +161,18 @@ class AsyncClient:
         """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
         return await self._send(calls.add_file(file, name, corpus, replace))
 
+    async def add_files(self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False) -> Task:
+        """Sends many at once, and returns while they are read: `task` tells how far that is."""
+        return await self._send(calls.add_files(files, corpus, replace))
+
+    async def task(self, id: str) -> Task:
+        """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
+        return await self._send(calls.task(id))
+
+    async def cancel(self, id: str) -> Task:
+        """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
+        return await self._send(calls.cancel(id))
+
     async def documents(self, corpus: str | None = None, page: int = 100) -> AsyncIterator[DocumentInfo]:
         """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
@@ -174,13 +190,29 @@ class AsyncClient:
         """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return await self._send(calls.corpus(name))
 
+    async def words(self, corpus: str) -> CorpusWords:
+        """Synonyms and pinned answers of a corpus."""
+        return await self._send(calls.words(corpus))
+
+    async def set_words(self, corpus: str, words: CorpusWords) -> CorpusWords:
+        """Gives a corpus its words, in place of those before. Raises BadWords."""
+        return await self._send(calls.set_words(corpus, words))
+
     async def drop(self, name: str) -> Dropping:
         """Ends a corpus: it can't be asked from now on, and the shards go on removing it."""
         return await self._send(calls.drop(name))
 
-    async def document(self, id: str, corpus: str | None = None) -> Document:
+    async def document(self, id: str, corpus: str | None = None) -> StoredDocument:
         """Raises UnknownDocument."""
         return await self._send(calls.document(id, corpus))
+
+    async def file(self, id: str, corpus: str | None = None) -> bytes:
+        """The file that a document was read from. Raises UnknownDocument, NoFile."""
+        return await self._send(calls.file(id, corpus))
+
+    async def page(self, id: str, start: int, end: int, corpus: str | None = None) -> bytes:
+        """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
+        return await self._send(calls.page(id, start, end, corpus))
 
     async def delete(self, id: str, corpus: str | None = None) -> None:
         """Removes a document with all that belongs to it. Raises UnknownDocument.
@@ -196,6 +228,10 @@ class AsyncClient:
     async def formats(self) -> Formats:
         """The formats of files that `add_file` takes."""
         return await self._send(calls.formats())
+
+    async def version(self) -> Version:
+        """The server's version, and its reader's name."""
+        return await self._send(calls.version())
 
     async def ready(self) -> Ready:
         """Whether questions can be answered. Raises ClusterUnavailable while none can."""

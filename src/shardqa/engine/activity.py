@@ -12,7 +12,7 @@ from shardqa.errors import ShardqaError
 REGISTRATION = "shardqa_registration_"  # how such fields of INFO begin
 MODEL = "shardqa_model_"
 INFO_SECONDS = 1.0  # for one node: a scrape ends soon, whatever hangs
-MOST = 50  # models of a node that are told apart
+MAX_MODELS = 50  # models of a node that are told apart
 NUMBERS = ("requests", "errors", "runs", "rows", "max_batch")  # of a model
 BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, of the worker's histograms; the last place is longer
 BUCKET = "le_"  # le_5ms: how many runs of a function took so long at most
@@ -91,7 +91,7 @@ def models_of(node: str, info: object) -> list[ModelRuns]:
     """The models that have run; the field of one is like `requests=1,…,queue_us=1/0/0`."""
     lines = {name.removeprefix(MODEL): words(value) for name, value in fields(info).items() if name.startswith(MODEL)}
     runs = [_runs(node, name, line) for name, line in lines.items() if "queue_us" in line]
-    return sorted(runs, key=lambda one: one.model)[:MOST]
+    return sorted(runs, key=lambda one: one.model)[:MAX_MODELS]
 
 
 def _runs(node: str, name: str, line: dict[str, str]) -> ModelRuns:

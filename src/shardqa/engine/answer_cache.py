@@ -6,14 +6,17 @@ passage once, however many candidates it has.
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from cachetools import LRUCache
 
 from shardqa.question import Question
-from shardqa.schema import MergedCandidates
+from shardqa.schema import Answer, MergedCandidates, Timing
 
+UNMEASURED = Timing(cache=-1.0, total=-1.0)  # no time is negative
+UNMEASURED_JSON = UNMEASURED.model_dump_json().encode()
+TIMES = UNMEASURED_JSON.replace(b"-1.0", b"%.3f")
 REPLIES = 8  # finished ones of one answer: the question in other words, with other numbers of candidates
 MEMORY_PER_JSON = 6
 """Bytes a MergedCandidates takes for each byte of its JSON: 6.2 with one passage, 5.7 with 5 (tracemalloc)."""
@@ -21,10 +24,21 @@ MEMORY_PER_JSON = 6
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A reply's JSON up to its times."""
+    """A reply's JSON around its times."""
 
-    head: bytes
+    before: bytes
+    after: bytes
     no_answer: bool
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        untimed = answer.model_copy(update={"timing": UNMEASURED})
+        before, _, after = untimed.model_dump_json().encode().rpartition(UNMEASURED_JSON)
+        return cls(before, after, answer.no_answer)
+
+    def json(self, cache: float, total: float) -> bytes:
+        """The reply with these milliseconds; the model would take ten times as long to write it."""
+        return self.before + TIMES % (cache, total) + self.after
 
 
 @dataclass(slots=True)
@@ -53,7 +67,7 @@ class AnswerCache:
         if entry is None or len(entry.finished) >= REPLIES:
             return
         entry.finished[question] = finished
-        entry.size += len(finished.head)
+        entry.size += len(finished.before)
         self._keep(key, entry)
 
     def put(self, key: str, answer: MergedCandidates, json_bytes: int) -> None:
@@ -61,13 +75,13 @@ class AnswerCache:
         self._keep(key, _Entry(answer, json_bytes * MEMORY_PER_JSON, {}))
 
     def _keep(self, key: str, entry: _Entry) -> None:
-        """Counts its size anew; one that is larger than the cache is not kept."""
+        """Keeps an answer with its size of now; one that is larger than the cache is not kept."""
         self._entries.pop(key, None)
         with suppress(ValueError):
             self._entries[key] = entry
 
 
-OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_score", "metadata")
+OF_PASSAGE = ("corpus", "document", "title", "passage", "passage_start", "shard", "rank_score", "metadata")
 """Fields of a Candidate that all those of one passage share."""
 
 
@@ -84,7 +98,7 @@ def pack(answer: MergedCandidates) -> bytes:
 
 
 def unpack(value: bytes) -> MergedCandidates | None:
-    """None for a value that is not ours, or not of this version."""
+    """Reads a kept answer; None for a value that is not ours, or not of this version."""
     try:
         fields = orjson.loads(value)
         passages = fields["passages"]

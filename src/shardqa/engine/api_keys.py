@@ -123,7 +123,7 @@ class ApiKeys:
         return sorted(records, key=lambda record: (record.created, record.id))
 
     async def count_requests(self, minute: int, requests: dict[str, int]) -> dict[str, tuple[int, int]]:
-        """Adds requests made with keys; by id those of all in this minute (since 1970) and in the one before."""
+        """Adds requests; returns those of all processes by key, in this minute (since 1970) and in the one before."""
         name = f"{keys.REQUESTS}{minute}"
         counts = (self._shards.by_key(name, "HINCRBY", id_, count) for id_, count in requests.items())
         now = await asyncio.gather(*counts)

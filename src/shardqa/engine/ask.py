@@ -12,18 +12,16 @@ from shardqa.config import Settings
 from shardqa.engine.answer_cache import AnswerCache, Finished, pack, unpack
 from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_scores import CorpusScores
-from shardqa.engine.epochs import Epochs
+from shardqa.engine.epochs import Epochs, PartEpochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
-from shardqa.engine.reading import Early, Readers, StagedReading
+from shardqa.engine.reading import Early, Readers, StagedReading, reach
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.question import Question
 from shardqa.schema import Answer, MergedCandidates, Step, Timing
 
-BEFORE_TIMES = b',"timing":'
-TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept
 ANSWER_SECONDS = 3_600  # life of a final answer in Redis, as of a shard's
 
 
@@ -93,7 +91,7 @@ class Asking:
         answered at all; one that is missing only makes the answer `partial`).
         """
         progress = Progress(on_step)
-        with span("ask", corpus=question.corpus, k=question.k) as current:
+        with span("ask", corpus=question.asked_of, k=question.k) as current:
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     merged = await self._merged(question, progress)
@@ -109,11 +107,11 @@ class Asking:
         return answer
 
     async def _merged(self, question: Question, progress: Progress) -> Merged:
-        own = await self._scores.of(question.corpus)
+        own = await self._scores.of_all(question.corpora)
         terms = None
         if not question.fresh:
             with span("cache"):
-                epochs = self._epochs.known(question.corpus)
+                epochs = self._epochs.known_of(question.corpora)
                 if epochs is None:  # then the first round, which a new question takes anyway, brings them
                     terms = await self._ranking.terms(question)
                     progress.timing.terms = terms.ms
@@ -124,7 +122,7 @@ class Asking:
         return await self._computed(question, own, terms, progress)
 
     async def _cached(
-        self, question: Question, epochs: dict[str, int], own: CorpusScoring | None, timing: Timing
+        self, question: Question, epochs: PartEpochs, own: CorpusScoring | None, timing: Timing
     ) -> Merged | None:
         """The final answer that this process keeps, else Redis'."""
         start = perf_counter()
@@ -176,7 +174,7 @@ class Asking:
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
                 begin = partial(self._readers.begin, early)
-                ranked = await self._ranking.rank(question, question.k, terms, begin)
+                ranked = await self._ranking.rank(question, reach(question), terms, begin)
                 progress.ranked(ranked)
             start = perf_counter()
             try:
@@ -197,10 +195,10 @@ class Asking:
         except ShardqaError:
             return  # the answer stands, whatever keeps it from being stored: /readyz and the doctor tell that
 
-    def _ask_key(self, question: Question, epochs: dict[str, int], own: CorpusScoring | None) -> str:
+    def _ask_key(self, question: Question, epochs: PartEpochs, own: CorpusScoring | None) -> str:
         return keys.ask(
-            question.corpus,
-            keys.corpus_epoch(epochs),
+            question.asked_of,
+            keys.corpus_epoch({f"{corpus} {tag}" if question.among else tag: n for (corpus, tag), n in epochs.items()}),
             self._settings.model,
             question.k,
             question.sure,
@@ -215,7 +213,7 @@ class Asking:
     def cached_reply(self, question: Question) -> CachedReply | None:
         """The JSON of the Answer to the question, if this process has cached all of it but the times; else None."""
         start = perf_counter()
-        epochs, believed = self._epochs.known(question.corpus), self._scores.believed(question.corpus)
+        epochs, believed = self._epochs.known_of(question.corpora), self._scores.believed_of(question.corpora)
         if epochs is None or believed is None:
             return None
         key = self._ask_key(question, epochs, believed.own)
@@ -223,14 +221,12 @@ class Asking:
         if finished is None:
             return None
         ms = since(start)
-        return CachedReply(finished.head + TIMES % (ms, ms), finished.no_answer, ms)
+        return CachedReply(finished.json(0.0 if question.view else ms, ms), finished.no_answer, ms)
 
     def _finish(self, key: str, question: Question) -> Finished | None:
         candidates = self._cache.get(key)
         if candidates is None:
             return None
-        answer = self._conclude(Merged(candidates, "process"), question, Timing())
-        head = answer.model_dump_json(exclude={"timing"}).encode().removesuffix(b"}") + BEFORE_TIMES
-        finished = Finished(head, answer.no_answer)
+        finished = Finished.of(self._conclude(Merged(candidates, "process"), question, Timing()))
         self._cache.finish(key, question, finished)
         return finished

@@ -2,24 +2,24 @@
 
 from collections.abc import Sequence
 
-import orjson
-
-from shardqa import bridges
+from shardqa import bridges, rounds
 from shardqa.bridges import Bridges, FirstPassage
-from shardqa.description import record_of
-from shardqa.engine.connections import Argument, Shards, values_and_failures
+from shardqa.engine.connections import Shards
+from shardqa.engine.epochs import PartEpochs
+from shardqa.engine.shard_parts import ShardPart, asked
 from shardqa.question import Question
+from shardqa.rounds import BridgeReply
 
 
 class Bridge:
-    """The titles that lead on from one question's first passages, and the nodes that were asked for them."""
+    """The titles that lead on from one question's first passages, and the shards that were asked for them."""
 
-    def __init__(self, shards: Shards, question: Question, titled: frozenset[str]) -> None:
+    def __init__(self, shards: Shards, question: Question, titled: frozenset[ShardPart]) -> None:
         self._shards = shards
         self._question = question
-        self._titled = titled  # nodes whose documents have titles: no other is asked
-        self._destinations = frozenset[str]()  # nodes that hold a document which a title leads to
-        self.epochs: dict[str, int] = {}  # by tag, of those that were asked
+        self._titled = titled  # those whose documents have titles: no other is asked
+        self._destinations = frozenset[ShardPart]()  # those with a document which a title leads to
+        self.epochs: PartEpochs = {}  # of those that were asked
         self.failed: list[str] = []
         self.bridges: Bridges | None = None
 
@@ -27,24 +27,23 @@ class Bridge:
         """Follows the words of the first passages, in a corpus of so many passages."""
         if not first:
             return
-        command: list[Argument] = [
-            "RG.TRIGGER",
-            "Bridge",
-            self._question.corpus,
-            orjson.dumps([passage.words for passage in first]),
-        ]
-        command += [self._question.view] if self._question.view else []
-        replies, self.failed = values_and_failures(
-            await self._shards.everywhere(*command, but=self.others()), record_of, others_are_known=True
+        replies, self.failed = await asked(
+            self._shards,
+            self._question,
+            lambda corpus: rounds.bridge(corpus, first, self._question.view),
+            BridgeReply.parse,
+            self.others(),
+            others_are_known=True,
         )
-        self.epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in replies}
-        named = {node: bridges.NamedTitles.parse(reply) for node, reply in replies}
+        self.epochs = {(part.corpus, reply.tag): reply.epoch for part, reply in replies}
+        named = {part: reply.named for part, reply in replies}
         self.bridges = bridges.build(first, bridges.counted(named.values()), passages)
         if self.bridges is not None:
             leading = self.bridges.titles.keys()
-            self._destinations = frozenset(node for node, titles in named.items() if leading & titles.titles.keys())
+            self._destinations = frozenset(part for part, titles in named.items() if leading & titles.titles.keys())
 
-    def others(self) -> set[str]:
-        """Nodes that nothing leads to, before and after `look`."""
+    def others(self) -> set[ShardPart]:
+        """The parts that nothing leads to, before and after `look`."""
         useful = self._titled if self.bridges is None else self._destinations
-        return {str(node.name) for node in self._shards.nodes()} - useful
+        nodes = [str(node.name) for node in self._shards.nodes()]
+        return {ShardPart(corpus, node) for corpus in self._question.corpora for node in nodes} - useful

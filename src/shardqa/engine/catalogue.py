@@ -15,14 +15,17 @@ from shardqa.config import Settings
 from shardqa.description import CorporaOfShard, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_scores import CorpusScores
+from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
 from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
+from shardqa.question import EVERY, CorporaChoice, corpora_of
 from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
+from shardqa.transient import is_transient_fault
 
 MAX_PAGE = 1_000  # documents
 SECRET_SECONDS = 7 * 86_400  # that a corpus' cursors hold at most
-PAUSE = 0.1  # seconds until shards are asked again about what is between them, or how far they are
+LOOK_SECONDS = 0.1  # seconds until shards are asked again about what is between them, or how far they are
 SIZES = ("documents", "passages", "characters", "bytes")
 Switch: TypeAlias = Literal["bridges", "dense"]
 TRIGGERS: dict[Switch, str] = {"bridges": "Bridging", "dense": "Dense"}
@@ -40,61 +43,97 @@ class _Listed:
 
 
 class Catalogue:
-    def __init__(self, settings: Settings, shards: Shards, epochs: Epochs, scores: CorpusScores) -> None:
+    def __init__(
+        self, settings: Settings, shards: Shards, epochs: Epochs, scores: CorpusScores, words: CorpusWords
+    ) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
         self._scores = scores
+        self._words = words
         self._listed: _Listed | None = None
 
     async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
-        """Lists those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
+        """Lists the corpora with a document that `filter` lets through, sized by such documents. Raises BadFilter."""
         shards, failed = await self._corpora_of_shards(filter)
         corpora = [info if filter is None else _without_epoch(info) for info in sums(shards)]
         return Corpora(corpora=corpora, partial=bool(failed), failed=failed)
 
-    def named(self, corpus: str | None) -> str | None:
-        """The corpus that a request names, else the settings; None where both leave it open."""
+    def named(self, corpus: CorporaChoice) -> CorporaChoice:
+        """The corpora that a request names, else the settings; None where both leave it open."""
         return self._settings.corpus if corpus is None and "corpus" in self._settings.model_fields_set else corpus
 
-    async def asked(self, corpus: str | None = None, is_for: Callable[[str], bool] = lambda name: True) -> str:
-        """The corpus that a question is for: the one named, else the asker's own, else the example.
+    async def one_asked(self, corpus: str | None = None) -> str:
+        """The corpus that a request is for which takes one alone. Raises as `asked`, and SeveralCorpora."""
+        corpora = await self.asked(corpus)
+        if len(corpora) > 1:
+            raise SeveralCorpora(f"{', '.join(corpora)} are several corpora, and this is for one")
+        return corpora[0]
 
-        Raises AnswerTimeout, ClusterUnavailable, SeveralCorpora where he has more (`is_for` says which he may ask).
+    async def asked(
+        self,
+        corpus: CorporaChoice = None,
+        is_for: Callable[[str], bool] = lambda name: True,
+        view: DocumentFilter | None = None,
+    ) -> tuple[str, ...]:
+        """The corpora that a question is for: those named, else the asker's own, else the example.
+
+        `is_for` and `view` say what he may ask. Raises AnswerTimeout, ClusterUnavailable, BadCorpusName, BadLimit,
+        SeveralCorpora where he names none and has more than one, UnknownCorpus where he asks all and has none.
         """
-        known = self.known_asked(corpus, is_for)
+        known = self.known_asked(corpus, is_for, view)
         if known is not None:
             return known
+        names = await self._names(view if self._is_every(corpus) else None)
+        return self._every(names, is_for) if self._is_every(corpus) else self._own(names, is_for)
+
+    async def _names(self, view: DocumentFilter | None) -> list[str]:
+        """The names of corpora with a document that the view shows. Raises AnswerTimeout, ClusterUnavailable."""
         moment = self._epochs.moment()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                corpora = await self.corpora()
+                corpora = await self.corpora(view)
         except TimeoutError:
             raise AnswerTimeout(
                 f"no list of corpora came within {self._settings.timeout:g} s; ask again, or allow more by "
                 "SHARDQA_TIMEOUT"
             ) from None
         names = [one.name for one in corpora.corpora]
-        if moment is not None and not corpora.partial:
+        if moment is not None and not corpora.partial and view is None:
             self._listed = _Listed(names, moment, monotonic() + KNOWN_SECONDS)
-        return self._own(names, is_for)
+        return names
 
-    def known_asked(self, corpus: str | None, is_for: Callable[[str], bool]) -> str | None:
-        """Returns what `asked` does where that needs no shard; else None. Raises SeveralCorpora."""
+    def known_asked(
+        self, corpus: CorporaChoice, is_for: Callable[[str], bool], view: DocumentFilter | None = None
+    ) -> tuple[str, ...] | None:
+        """Returns what `asked` does where that needs no shard; else None. Raises as it."""
         named, listed = self.named(corpus), self._listed
-        if named is not None or listed is None:
-            return named
-        is_current = listed.moment == self._epochs.moment() and monotonic() < listed.until
-        return self._own(listed.names, is_for) if is_current else None
+        if named is not None and not self._is_every(named):
+            return corpora_of(named)
+        if listed is None or listed.moment != self._epochs.moment() or monotonic() >= listed.until:
+            return None
+        if named is None:
+            return self._own(listed.names, is_for)
+        return self._every(listed.names, is_for) if view is None else None
 
-    def _own(self, names: Sequence[str], is_for: Callable[[str], bool]) -> str:
+    def _is_every(self, corpus: CorporaChoice) -> bool:
+        named = self.named(corpus)
+        return named is not None and corpora_of(named) == (EVERY,)
+
+    def _every(self, names: Sequence[str], is_for: Callable[[str], bool]) -> tuple[str, ...]:
+        own = [name for name in names if is_for(name)]
+        if not own:
+            raise UnknownCorpus("there is no corpus to ask")
+        return corpora_of(own)
+
+    def _own(self, names: Sequence[str], is_for: Callable[[str], bool]) -> tuple[str, ...]:
         own = [name for name in names if name != self._settings.corpus and is_for(name)]
         if len(own) > 1:
             raise SeveralCorpora(f"there are the corpora {', '.join(own)}, and the question names none of them")
-        return own[0] if own else self._settings.corpus
+        return (own[0] if own else self._settings.corpus,)
 
     async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
-        """With the sizes of what `filter` lets through. Raises UnknownCorpus once it is gone, ClusterUnavailable."""
+        """A corpus, sized by the documents that `filter` lets through. Raises UnknownCorpus, ClusterUnavailable."""
         keys.check_corpus(name)
         shards, failed = await self._corpora_of_shards(filter)
         info = next((info for info in sums(shards) if info.name == name), None)
@@ -157,7 +196,7 @@ class Catalogue:
         return secret if isinstance(secret, bytes) else str(secret).encode()
 
     async def every_document(self, corpus: str | None = None, page: int = MAX_PAGE) -> AsyncIterator[DocumentInfo]:
-        """Yields all of them. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
+        """Yields every document of a corpus. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
             documents = await self.documents(corpus, cursor, page)
@@ -174,10 +213,10 @@ class Catalogue:
             page = await self._page(corpus, after, limit, filter_)
             if page is not None:
                 return page
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _page(self, corpus: str, after: str, limit: int, filter_: str) -> DocumentList | None:
-        """None where what comes next is between shards."""
+        """The documents of a page; None where the next bucket is between shards."""
         command: list[Argument] = ["RG.TRIGGER", "Documents", corpus, after, limit + 1]
         command += [filter_] if filter_ else []
         values, failed = values_and_failures(await self._shards.everywhere(*command), record_of)
@@ -207,39 +246,37 @@ class Catalogue:
         try.
         """
         keys.check_corpus(corpus)
-        covered, latest = set[str](), dict[str, dict[str, Any]]()
+        covered, latest, silent = set[str](), dict[str, dict[str, Any]](), list[str]()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                while True:
-                    covered |= await self._drop_once(corpus, latest)
-                    if len(covered) == keys.BUCKETS:
-                        break
-                    await asyncio.sleep(PAUSE)
+                while len(covered) < keys.BUCKETS:  # a worker that is being replaced is waited for
+                    await asyncio.sleep(LOOK_SECONDS if latest or silent else 0)
+                    covered |= await self._drop_once(corpus, latest, silent)
         except TimeoutError:
+            why = f"{', '.join(silent)} did not answer" if silent else "slots were between shards"
             raise ClusterUnavailable(
-                f"slots were between shards for {self._settings.timeout:g} s; what was there of corpus {corpus!r} is "
-                "being dropped: drop it again for the rest"
+                f"{why} for {self._settings.timeout:g} s; what the other shards have of corpus {corpus!r} is being "
+                "dropped: drop it again for the rest, see 'shardqa status'"
             ) from None
         left = [reply for reply in latest.values() if reply["is_left"]]
         if not left and not any(reply["documents"] for reply in latest.values()):
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
         await self._scores.forget(corpus)
+        await self._words.forget(corpus)
         return _dropping(corpus, list(latest.values()), not left)
 
-    async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:
-        """The buckets that the shards vouch for; `latest` has each shard's reply by its tag."""
-        values, failed = values_and_failures(await self._shards.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
+    async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]], silent: list[str]) -> set[str]:
+        """The buckets that the shards vouch for; `latest` has each shard's reply by its tag, `silent` who gave none."""
+        replies = await self._shards.everywhere("RG.TRIGGER", "Drop", corpus)
+        for fault in (one.fault for one in replies if one.fault and not is_transient_fault(one.fault)):
+            raise fault
+        values, silent[:] = values_and_failures(replies, record_of, others_are_known=True)
         for _, reply in values:
             self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
             if reply["is_left"] or not latest.get(reply["tag"], reply)["documents"]:
                 latest[reply["tag"]] = reply  # else its part is gone already, and the reply before has how much it was
             else:
                 latest[reply["tag"]]["is_left"] = False
-        if failed:
-            raise ClusterUnavailable(
-                f"{', '.join(failed)} did not answer; the other shards drop their part of corpus {corpus!r}: drop it "
-                "again once all answer, see 'shardqa status'"
-            )
         return {bucket for _, reply in values for bucket in reply["buckets"]}
 
     async def switch(self, corpus: str, switch: Switch, is_on: bool) -> None:
@@ -264,7 +301,7 @@ class Catalogue:
                 break
             latest = now
             yield now
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(LOOK_SECONDS)
         count = latest.documents if latest else 0
         yield Dropping(corpus=corpus, documents=count, removed=count, done=True)
 
@@ -288,7 +325,7 @@ def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
 
 
 def _without_epoch(corpus: CorpusInfo) -> CorpusInfo:
-    """The epoch changes with documents that a filter leaves out, too."""
+    """Leaves the epoch out: it changes with documents that a filter hides, too."""
     return corpus.model_copy(update={"epoch": ""})
 
 

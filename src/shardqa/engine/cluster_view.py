@@ -52,7 +52,7 @@ class ClusterView:
         return any(answers for answers, _ in looks), problems
 
     async def _look(self, node: ClusterNode) -> tuple[bool, str | None]:
-        """Whether this shard can answer, and what it does not do."""
+        """Whether this shard can answer, and its problems."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 shard = _shard_info(await self._shards.reply(node, "RG.TRIGGER", "Shard"))
@@ -122,7 +122,13 @@ class ClusterView:
         info.ms = round(1e3 * (perf_counter() - start), 3)
         reply = await self._shards.reply(node, "INFO", "shardqa")
         if reply.fault is None:
-            info.worker = str(activity.fields(reply.value).get("shardqa_worker_state", "no module"))
+            counts = activity.fields(reply.value)
+            info.worker = str(counts.get("shardqa_worker_state", "no module"))
+            if counted.corpora is None and not counted.filter:
+                info.aside = int(str(counts.get("shardqa_documents_aside", 0)))
+                info.answers_kept = int(str(counts.get("shardqa_hook_hits", 0)))
+                info.answers_read = int(str(counts.get("shardqa_miss_count", 0)))
+                info.reading_ms = int(str(counts.get("shardqa_miss_us_sum", 0))) / 1e3
         if info.role == "master":
             await self._fill_shard(info, node, counted)
 

@@ -148,7 +148,7 @@ def _reopen_idle(node: ClusterNode) -> None:
 
 
 def _note(node: ClusterNode, args: Sequence[Argument], seconds: float, fault: ShardqaError | None = None) -> None:
-    """A line of the log for what was slow or failed; never what people ask."""
+    """Logs a command that was slow or failed, never the words that people ask."""
     command, ms = " ".join(_words(args)), seconds * 1_000
     extra = {"node": str(node.name), "command": command, "ms": round(ms, 1), "request": request.current.get()}
     what = f"failed: {fault}" if fault is not None else "is slow"
@@ -205,7 +205,7 @@ class NoCommands:
     it, and that may be the one that is down."""
 
     async def initialize(self, node: object = None) -> None:
-        """Asks nobody."""
+        """Does nothing: no list is asked for."""
 
 
 class Shards:

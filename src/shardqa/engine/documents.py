@@ -8,6 +8,7 @@ from shardqa.description import record_of
 from shardqa.engine.connections import Shards
 from shardqa.engine.epochs import Epochs
 from shardqa.errors import BadDocument
+from shardqa.retry import retry
 from shardqa.schema import Document, Ingested
 
 PUT_SECONDS = 600.0  # the last resort: a shard says itself that a document gets no further, and one that hangs is found
@@ -26,22 +27,9 @@ class Documents:
 
         Raises BadDocument, DocumentTooLarge, BadDocumentId, BadCorpusName, ClusterUnavailable.
         """
-        corpus = self._settings.corpus if document.corpus is None else document.corpus
+        corpus = self.corpus_of(document)
         key = keys.doc(corpus, document.id)
-        packed = metadata.pack(document.id, document.metadata)
-        others = (document.title, document.source, document.origin, packed)
-        checks.document(f"document {document.id!r}", document.text, *others)
-        fields = {
-            "title": document.title,
-            "text": document.text,
-            "source": document.source,
-            "metadata": packed,
-            "places": places.encode(document.places),
-            "origin": document.origin,
-            "replace": "" if replace else "no",
-        }
-        pairs = [part for pair in fields.items() for part in pair]
-        words = ("RG.TRIGGERONKEY", "Ingest", key, *pairs)
+        words = ("RG.TRIGGERONKEY", "Ingest", key, *words_of(document, replace))
         reply = record_of(await self._shards.on(self._shards.owner(key), *words, seconds=PUT_SECONDS))
         self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
         return Ingested(
@@ -51,6 +39,9 @@ class Documents:
             characters=reply["characters"],
             changed=reply["changed"],
         )
+
+    def corpus_of(self, document: Document) -> str:
+        return self._settings.corpus if document.corpus is None else document.corpus
 
     async def get(self, corpus: str, document: str) -> Document | None:
         stored = await self._shards.by_key(keys.doc(corpus, document), "HGETALL")
@@ -69,11 +60,33 @@ class Documents:
         )
 
     async def delete(self, corpus: str, document: str) -> bool:
-        """Removes a document and all that belongs to it; False when there was none."""
+        """Removes a document and all that belongs to it; False when there was none.
+
+        Waits for a worker that is being replaced: the document may be what it ended with.
+        """
         key = keys.doc(corpus, document)
-        reply = record_of(await self._shards.on(self._shards.owner(key), "RG.TRIGGERONKEY", "Delete", key))
+
+        async def once() -> Any:
+            return await self._shards.on(self._shards.owner(key), "RG.TRIGGERONKEY", "Delete", key)
+
+        reply = record_of(await retry(once, self._settings.timeout))
         self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
         return bool(reply["deleted"])
+
+
+def words_of(document: Document, replace: bool) -> list[str]:
+    """The words of `Ingest` after the key. Raises BadDocument, DocumentTooLarge."""
+    fields = {
+        "text": document.text,
+        "title": document.title,
+        "source": document.source,
+        "metadata": metadata.pack(document.id, document.metadata),
+        "places": places.encode(document.places),
+        "origin": document.origin,
+        "replace": "" if replace else "no",
+    }
+    checks.document(f"document {document.id!r}", **fields)
+    return [part for pair in fields.items() for part in pair]
 
 
 def _marks(stored: str) -> list[places.Mark]:

@@ -13,19 +13,22 @@ from shardqa.config import Settings
 from shardqa.engine.activity import Activity
 from shardqa.engine.api_keys import ApiKeys
 from shardqa.engine.ask import Asking
-from shardqa.engine.calibration import Calibration
 from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.cluster_view import ClusterView
 from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_scores import CorpusScores
+from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.documents import Documents
 from shardqa.engine.epochs import Epochs
 from shardqa.engine.feedback import FeedbackStreams
+from shardqa.engine.files import Files
+from shardqa.engine.question_log import QuestionLog
 from shardqa.engine.rank import Ranking
 from shardqa.engine.reading import Readers
-from shardqa.engine.retokenising import Retokenising
 from shardqa.engine.search import Searching
 from shardqa.engine.suggestions import Suggesting
+from shardqa.engine.task_states import TaskStates
+from shardqa.engine.together import Together
 from shardqa.question import Choices, Question
 from shardqa.schema import Answer, Explanation, SearchResult, Step
 
@@ -40,15 +43,18 @@ class Engine:
         self.readers = Readers(settings, shards)
         self.asking = Asking(settings, shards, self.epochs, self.scores, self.ranking, self.readers)
         self.searching = Searching(settings, shards, self.scores, self.ranking, self.readers, self.asking)
-        self.calibration = Calibration(settings, shards, self.ranking)
         self.documents = Documents(settings, shards, self.epochs)
-        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores)
+        self.words = CorpusWords(shards, self.documents)
+        self.together = Together(shards, self.epochs, self.documents)
+        self.files = Files(settings, shards)
+        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores, self.words)
         self.suggesting = Suggesting(shards, self.catalogue)
-        self.retokenising = Retokenising(settings, shards)
         self.cluster = ClusterView(settings, shards)
         self.activity = Activity(shards)
         self.api_keys = ApiKeys(shards)
+        self.tasks = TaskStates(shards)
         self.feedback = FeedbackStreams(shards)
+        self.question_log = QuestionLog(shards)
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
@@ -65,8 +71,9 @@ class Engine:
     async def ask(
         self, question: Question | str, on_step: Callable[[Step], None] | None = None, **choices: Unpack[Choices]
     ) -> Answer:
-        """The answer from the documents of a corpus. Raises as `Question.of`, `Asking.ask` and `Catalogue.asked`."""
-        return await self.asking.ask(await self._question(question, choices), on_step)
+        """The answer from the documents of its corpora. Raises as `Question.of`, `Asking.ask` and `Catalogue.asked`."""
+        asked = await self._question(question, choices)
+        return await self.words.pinned(asked) or await self.asking.ask(asked, on_step)
 
     async def search(self, question: Question | str, limit: int = 10, **choices: Unpack[Choices]) -> SearchResult:
         """The passages that rank best. Raises as `Question.of`, `Searching.search` and `Catalogue.asked`."""
@@ -80,7 +87,7 @@ class Engine:
         if isinstance(question, Question):
             return question
         made = self.question(question, **choices)  # what is wrong with it by itself is said first
-        return replace(made, corpus=await self.catalogue.asked(choices.get("corpus")))
+        return await self.words.worded(replace(made, corpora=await self.catalogue.asked(choices.get("corpus"))))
 
     async def close(self) -> None:
         await self.epochs.stop()

@@ -10,10 +10,11 @@ its connections open. So the connection is tried when it is silent, and what is 
 
 import asyncio
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TypeAlias
 
 from redis.asyncio.client import PubSub
 from redis.exceptions import ConnectionError, RedisClusterException, RedisError
@@ -25,6 +26,8 @@ STOP_SECONDS = 0.1  # between attempts to cancel the subscription's task
 RETRY_SECONDS = 1.0  # between attempts to subscribe again
 SILENCE_SECONDS = 2.0  # without a message before the node is pinged, and again before it is given up
 KNOWN_SECONDS = 60.0  # for which epochs are believed without being read again
+
+PartEpochs: TypeAlias = dict[tuple[str, str], int]  # by corpus and tag
 
 
 @dataclass(slots=True, eq=False)  # each is itself: several of one corpus are under way at once
@@ -65,6 +68,13 @@ class Epochs:
         known = self._known.get(corpus)
         return known.epochs if self.following and known is not None and monotonic() < known.until else None
 
+    def known_of(self, corpora: Iterable[str]) -> PartEpochs | None:
+        """The epochs of several corpora, or None when those of one must be read afresh."""
+        every = {corpus: self.known(corpus) for corpus in corpora}
+        if None in every.values():
+            return None
+        return {(corpus, tag): epoch for corpus, own in every.items() for tag, epoch in (own or {}).items()}
+
     def moment(self) -> int | None:
         """Returns another number after every change of any corpus; None while changes may be missed."""
         return self._changes if self.following else None
@@ -79,6 +89,16 @@ class Epochs:
         finally:
             self._readings.remove(reading)
 
+    @contextmanager
+    def readings(self, corpora: Iterable[str]) -> Iterator[list[EpochReading]]:
+        """Begins a reading of each corpus."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.reading(corpus)) for corpus in corpora]
+
+    def learn_of(self, readings: Iterable[EpochReading], epochs: PartEpochs) -> None:
+        for reading in readings:
+            self.learn(reading, {tag: epoch for (corpus, tag), epoch in epochs.items() if corpus == reading.corpus})
+
     def learn(self, reading: EpochReading, epochs: dict[str, int]) -> None:
         """All shards' epochs, as just read: replaces what was known (tags change when slots move)."""
         if not reading.is_followed:
@@ -87,7 +107,7 @@ class Epochs:
         self._known[reading.corpus] = _Known({**reading.announced, **current}, monotonic() + KNOWN_SECONDS)
 
     def announce(self, corpus: str, tag: str, epoch: int) -> None:
-        """One shard's part changed."""
+        """Notes that one shard's part of a corpus changed."""
         self._changes += 1
         for reading in self._readings:
             if reading.corpus == corpus:
@@ -112,7 +132,7 @@ class Epochs:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen(self, channel: PubSub) -> None:
-        """Until the node is gone or says nothing, not even to PING. Raises what the connection raises."""
+        """Listens until the node is gone or silent, even to PING. Raises what the connection raises."""
         is_pinged = False
         while True:
             message = await channel.get_message(timeout=SILENCE_SECONDS)
@@ -126,7 +146,7 @@ class Epochs:
                 is_pinged = True
 
     def _lose(self) -> None:
-        """Whatever is announced from now on is missed."""
+        """Forgets all epochs: what is announced from now on is missed."""
         self.following = False
         self._changes += 1
         self._known.clear()

@@ -18,18 +18,18 @@ def terms_of(statistics: CorpusStatistics, passages: Sequence[FoundPassage]) -> 
 
 
 def span_of(scored: ScoredSpan) -> ReadSpan:
-    span, weights, signals = scored.span.fields, asdict(scored.span.scoring.answer), asdict(scored.signals)
+    span, weights, signals = scored.span, asdict(scored.scoring.answer), asdict(scored.signals)
     bias = weights.pop("bias")
     return ReadSpan(
-        answer=span["text"],
-        document=span["document"],
-        start=span["start"],
-        end=span["end"],
-        passage=span["passage"],
-        span_logit=span["span_logit"],
-        null_logit=span["null_logit"],
+        answer=span.text,
+        document=span.document.id,
+        start=span.start,
+        end=span.end,
+        passage=span.passage.key,
+        span_logit=span.span_logit,
+        null_logit=span.null_logit,
         **signals,
-        alone=scored.span.alone,
+        precedence=scored.precedence,
         log_odds={"bias": bias, **{name: weight * signals[name] for name, weight in weights.items()}},
         score=scored.score,
     )
@@ -56,7 +56,9 @@ def graph_of(question: str, passages: Sequence[FoundPassage], spans: Sequence[Re
         if passage.why and passage.why.bridge and passage.why.bridge.passage in keys:
             add(passage.why.bridge.passage, node, passage.why.bridge.score)
         nodes.setdefault(node.id, node)
-        document = GraphNode(id=f"document {passage.document}", kind="document", label=passage.document)
+        document = GraphNode(
+            id=f"document {passage.corpus} {passage.document}", kind="document", label=passage.document
+        )
         add(passage.key, document, passage.score)
         shard = GraphNode(id=f"shard {passage.shard}", kind="shard", label=passage.node)
         if not any(edge.source == document.id for edge in edges):

@@ -4,7 +4,7 @@ from shardqa import keys
 from shardqa.engine.connections import Shards
 from shardqa.http_schema import Feedback
 
-MOST = 100_000  # entries of a corpus, about; the oldest go first
+MAX_ENTRIES = 100_000  # entries of a corpus, about; the oldest go first
 FIELD = "json"
 
 
@@ -14,7 +14,7 @@ class FeedbackStreams:
 
     async def add(self, corpus: str, feedback: Feedback) -> None:
         record = feedback.model_dump_json(exclude={"corpus"})
-        await self._shards.by_key(keys.feedback(corpus), "XADD", "MAXLEN", "~", MOST, "*", FIELD, record)
+        await self._shards.by_key(keys.feedback(corpus), "XADD", "MAXLEN", "~", MAX_ENTRIES, "*", FIELD, record)
 
     async def latest(self, corpus: str) -> list[Feedback]:
         """The last word on each question, in the order of the first ones."""

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from shardqa import answer_forms, metadata
 from shardqa.answer_forms import Form
 from shardqa.answer_lines import Lines
-from shardqa.engine import parts
+from shardqa.engine import lists, parts
 from shardqa.engine.merging import ScoredSpan, lines_of
 from shardqa.engine.parts import Excerpt
-from shardqa.models.scoring import Ranks, Spanned, signals_of
+from shardqa.models.reading_record import ShardReading
+from shardqa.models.scoring import Ranks, signals_of
 from shardqa.schema import Candidate, Composed, Part
 
 
@@ -26,7 +26,7 @@ def answers(
     candidates: Sequence[Candidate],
     spans: Sequence[ScoredSpan],
     sentences: Sequence[Excerpt],
-    replies: Sequence[dict[str, Any]],
+    readings: Sequence[ShardReading],
     question: str,
     ranks: Ranks,
 ) -> Answers:
@@ -34,15 +34,19 @@ def answers(
     found, read or not."""
     if not candidates or not sentences:
         return Answers({}, "span")
-    best, below = spans[0], lines_of(replies)
+    best, below = spans[0], lines_of(readings)
     span, chosen, items = parts.of_span(best), parts.answering(sentences), parts.items(spans)
+    if (steps := lists.whole(chosen, sentences, question)) is not None:
+        chosen = sorted(parts.distinct([steps, *chosen]), key=lambda one: one.start)
     supporting, joined = parts.supporting(sentences, candidates[0]), parts.joined(chosen)
+    listed = lists.whole(items, sentences, question)
+    shown, sureness = ([listed], listed.score) if listed is not None else (items, best.score)
     composed: dict[Form, Composed] = {
         "span": _composed(span, span.part(), supporting, best.score, below),
         "sentences": _composed(chosen[0], joined[0], joined, *_sureness(sentences, best, question, ranks)),
-        "list": _composed(items[0], items[0].part(), [one.part() for one in items], best.score, below),
+        "list": _composed(shown[0], shown[0].part(), [one.part() for one in shown], sureness, below),
     }
-    return Answers(composed, answer_forms.chosen(question, len(items)))
+    return Answers(composed, answer_forms.chosen(question, len(items) + (listed is not None)))
 
 
 def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: Lines) -> Composed:
@@ -52,17 +56,13 @@ def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: L
         parts=of,
         score=score,
         below=below,
-        passage=first.passage["text"],
-        passage_start=first.passage["start"],
-        metadata=metadata.unpack(first.passage.get("metadata")),
+        passage=first.passage.text,
+        passage_start=first.passage.start,
+        metadata=metadata.unpack(first.passage.metadata),
     )
 
 
 def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Ranks) -> tuple[float, Lines]:
     """The probability that the best sentence answers, and the lines for it; the sentences are scored by one reader."""
-    spanned = [
-        Spanned(one.text, one.margin, 0.0, one.passage["rank_score"], one.evidence, one.passage.get("relevance", 0.0))
-        for one in sentences
-    ]
-    scoring = best.span.scoring
-    return scoring.sentences_chance(signals_of(spanned, ranks, question, 1)[0]), scoring.sentences_below
+    signals = signals_of(sentences, ranks, question, 1)[0]
+    return best.scoring.sentences_chance(signals), best.scoring.sentences_below

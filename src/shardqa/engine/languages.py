@@ -95,7 +95,7 @@ def warnings(question: str) -> list[str]:
 
 
 def _script(text: str) -> str | None:
-    """The script of most letters, where it is not Latin, nor Greek in a few letters, as formulas have them."""
+    """The first script where most letters are not Latin, as Japanese has three; Greek in a formula is a few letters."""
     if text.isascii():
         return None
     scripts = Counter(
@@ -103,7 +103,7 @@ def _script(text: str) -> str | None:
         for character in text
         if character.isalpha()
     )
-    if not scripts:
+    letters, latin = scripts.total(), scripts.pop("Latin", 0)
+    if 2 * latin >= letters:
         return None
-    (most, count), *_ = scripts.most_common(1)
-    return f"in another script ({most})" if most != "Latin" and 2 * count > scripts.total() else None
+    return f"in another script ({scripts.most_common(1)[0][0]})"

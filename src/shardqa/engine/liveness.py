@@ -39,7 +39,7 @@ class Liveness:
             waiting.cancel()
 
     def close(self) -> None:
-        """Ends what runs for it."""
+        """Cancels its pings, and its looks at nodes that are down."""
         for task in (*self._pings.values(), *self._down.values()):
             task.cancel()
 

@@ -1,128 +1,115 @@
 """Merges many shards' replies into one: candidates and the conclusion. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
-from typing import Any, Literal, Self
+from operator import attrgetter
+from typing import Any, Literal
 
 from shardqa import metadata
 from shardqa.answer_lines import Lines
-from shardqa.engine import languages
-from shardqa.models.scoring import Ranks, Scoring, Signals, Spanned, shipped_scoring, signals_of
+from shardqa.config import MAX_N_BEST
+from shardqa.engine import absence, languages
+from shardqa.keys import DocumentName
+from shardqa.models import metrics
+from shardqa.models.reading_record import ShardReading, SpanRecord
+from shardqa.models.scoring import Ranks, Scoring, Signals, shipped_scoring, signals_of
 from shardqa.places import Place
 from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
 
-CACHED_USE = {"cached": True, "us": {}}  # of a shard in a cached answer: its times are not this request's
-MOST = 20  # candidates of one question, enough for any n_best
-
-
-@dataclass(frozen=True, slots=True)
-class ShardSpan:
-    """A span as the shard that read it knows it: without the spans of the others."""
-
-    tag: str
-    scoring: Scoring
-    fields: dict[str, Any]
-    passage: dict[str, Any]  # around it
-    alone: float  # its score without the others
-
-    @classmethod
-    def of(cls, reply: dict[str, Any], fields: dict[str, Any], best_rank: float) -> Self:
-        scoring, passage = scoring_of(reply), reply["passages"][fields["passage"]]
-        alone = scoring.score(fields["span_logit"], fields["null_logit"], passage["rank_score"], best_rank)
-        return cls(reply["tag"], scoring, fields, passage, alone)
-
-    @property
-    def order(self) -> tuple[float, str, int, int]:
-        """Likeliest first; of equal ones, by where they stand."""
-        return -self.alone, self.fields["document"], self.fields["start"], self.fields["end"]
-
-    @property
-    def spanned(self) -> Spanned:
-        fields, passage = self.fields, self.passage
-        own = fields["text"], fields["span_logit"], fields["null_logit"], passage["rank_score"]
-        return Spanned(*own, fields.get("evidence", 0.0), passage.get("relevance", 0.0))  # an earlier version has none
+HIDDEN_USE: dict[str, Any] = {"cached": False, "us": {}, "key": ""}
+CACHED_USE: dict[str, Any] = {"cached": True, "us": {}}  # of a shard in a cached answer, whose times were others'
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredSpan:
-    """A span with its final score, and the signals that this is made of."""
+    """A span among those of all shards, with its score and the signals that this is made of."""
 
-    span: ShardSpan
+    span: SpanRecord
+    tag: str  # of the shard that read it
+    scoring: Scoring  # of the reader there
     signals: Signals
     score: float
 
     @property
-    def margin(self) -> float:
-        return self.signals.margin
+    def precedence(self) -> float:
+        """Orders the spans, the highest first."""
+        return self.scoring.precedence(self.span, self.signals.lag)
+
+    @property
+    def order(self) -> tuple[float, DocumentName, int, int]:
+        """Likeliest first; of equal ones, by where they stand."""
+        return -self.precedence, self.span.document, self.span.start, self.span.end
 
 
-def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> list[ScoredSpan]:
+def scored(readings: Sequence[ShardReading], question: str, ranks: Ranks) -> list[ScoredSpan]:
     """The spans of all shards, likeliest by themselves first, those that overlap too.
 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
     it. `ranks` are of all passages found, read or not.
     """
-    best_rank = max(ranks.scores, default=0.0)
-    spans = [ShardSpan.of(reply, fields, best_rank) for reply in replies for fields in reply["spans"]]
-    spans.sort(key=lambda span: span.order)
-    every = signals_of([span.spanned for span in spans], ranks, question)
-    confidences = (span.scoring.confidence(signals) for span, signals in zip(spans, every, strict=True))
-    scores = accumulate(confidences, min)
-    return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=True)]
+    read = [(span, reading) for reading in readings for span in reading.spans]
+    every = signals_of([span for span, _ in read], ranks, question)
+    spans = [
+        ScoredSpan(span, reading.tag, reading.scores, signals, reading.scores.confidence(signals))
+        for (span, reading), signals in zip(read, every, strict=True)
+    ]
+    spans.sort(key=attrgetter("order"))
+    lowest = accumulate((span.score for span in spans), min)
+    return [replace(span, score=score) for span, score in zip(spans, lowest, strict=True)]
 
 
 def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:
-    """The best of `scored`; of spans that overlap in one document the best only."""
-    return [_candidate(span) for span in islice(_without_overlaps(spans), MOST)]
+    """The best of `scored`; of spans that overlap in one document the best only.
+
+    One of other words than the first is right where the first is wrong, so it has no more of a chance than that leaves.
+    """
+    chosen = list(islice(_without_overlaps(spans), MAX_N_BEST))
+    words = [metrics.normalize(one.span.text) for one in chosen]
+    left = [
+        one.score if own == words[0] else min(one.score, 1 - chosen[0].score)
+        for one, own in zip(chosen, words, strict=True)
+    ]
+    lowest = accumulate(left, min)
+    return [_candidate(replace(one, score=score)) for one, score in zip(chosen, lowest, strict=True)]
 
 
-def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
+def lines_of(readings: Sequence[ShardReading]) -> Lines:
     """The scores below which nothing is answered: the readers' own, the strictest while they are being replaced."""
-    lines = [scoring_of(reply).below for reply in replies]
+    lines = [reading.scores.below for reading in readings]
     return max(lines, key=lambda line: line.balanced, default=shipped_scoring().below)
 
 
-def scoring_of(reply: dict[str, Any]) -> Scoring:
-    """The scoring that a shard's answer brings, where it may be parsed already."""
-    scores = reply["scores"]
-    return scores if isinstance(scores, Scoring) else Scoring.parse(scores)
-
-
 def _candidate(scored_span: ScoredSpan) -> Candidate:
-    span, passage = scored_span.span.fields, scored_span.span.passage
+    span, passage = scored_span.span, scored_span.span.passage
+    start, end = span.sentence
     return Candidate(
-        answer=span["text"],
+        answer=span.text,
         score=scored_span.score,
-        document=span["document"],
-        title=passage["title"],
-        start=span["start"],
-        end=span["end"],
-        passage=passage["text"],
-        passage_start=passage["start"],
-        shard=scored_span.span.tag,
-        rank_score=passage["rank_score"],
-        margin=span["span_logit"] - span["null_logit"],
-        place=Place.model_validate(span["place"]) if span.get("place") else None,
-        evidence=[_sentence(span, passage)],
-        metadata=metadata.unpack(passage.get("metadata")),
+        corpus=span.document.corpus,
+        document=span.document.id,
+        title=passage.title,
+        start=span.start,
+        end=span.end,
+        passage=passage.text,
+        passage_start=passage.start,
+        shard=scored_span.tag,
+        rank_score=passage.rank_score,
+        margin=span.margin,
+        place=Place.model_validate(span.place) if span.place else None,
+        evidence=[Evidence(text=passage.between(start, end), start=start, end=end)],
+        metadata=metadata.unpack(passage.metadata),
     )
-
-
-def _sentence(span: dict[str, Any], passage: dict[str, Any]) -> Evidence:
-    (start, end), first = span["sentence"], passage["start"]
-    return Evidence(text=passage["text"][start - first : end - first], start=start, end=end)
 
 
 def _without_overlaps(spans: Iterable[ScoredSpan]) -> Iterator[ScoredSpan]:
     """Passages overlap, so the same words may have been read twice."""
-    distinct: list[dict[str, Any]] = []
+    distinct: list[SpanRecord] = []
     for scored_span in spans:
-        span = scored_span.span.fields
+        span = scored_span.span
         if not any(
-            span["document"] == other["document"] and span["start"] < other["end"] and other["start"] < span["end"]
-            for other in distinct
+            span.document == other.document and span.start < other.end and other.start < span.end for other in distinct
         ):
             distinct.append(span)
             yield scored_span
@@ -138,8 +125,7 @@ def conclude(
 ) -> Answer:
     """The answer in the question's form where its score reaches `min_score` (default: the form's line), or none.
 
-    For whom documents are hidden (`question.view`), neither the shards' times nor their keys, with epochs in them, are
-    told.
+    Where documents are hidden (`question.view`), no times and keys of shards are told, nor caches, which writes empty.
     """
     form = merged.auto if question.form == "auto" else question.form
     best = merged.composed.get(form)
@@ -147,10 +133,10 @@ def conclude(
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
     head = answer.head if answer else None
-    parts = answer.parts if answer else merged.likeliest
+    parts = answer.parts if answer else absence.nearest(merged, question, best)
     return Answer(
         question=question.wording,
-        corpus=question.corpus,
+        corpus=question.asked_of,
         form=form,
         answer=answer.text(form) if answer else None,
         score=best.score if best else 0.0,
@@ -158,6 +144,7 @@ def conclude(
         needed=threshold,
         lines=lines,
         calibrated=merged.calibrated,
+        document_corpus=head.corpus if head else None,
         document=head.document if head else None,
         title=head.title if head else None,
         start=head.start if head else None,
@@ -169,17 +156,18 @@ def conclude(
         evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,
         n_best=merged.candidates[: question.n_best],
-        cached=cache is not None,
-        cache=cache,
+        cached=cache is not None and not question.view,
+        cache=None if question.view else cache,
         partial=bool(failed),
         failed=failed,
         shards=_uses(merged, cache, question.view),
         model=model,
+        absent=[] if answer else absence.worded(question.wording, merged.absent),
         warnings=languages.warnings(question.wording),
         timing=Timing(total=timing.total) if question.view else timing,
     )
 
 
 def _uses(merged: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
-    update: dict[str, Any] = (CACHED_USE if cache else {}) | ({"us": {}, "key": ""} if view else {})
+    update = HIDDEN_USE if view else CACHED_USE if cache else {}
     return [use.model_copy(update=update) for use in merged.shards] if update else merged.shards

@@ -3,44 +3,52 @@
 Passages are read in the order of their ranks over all shards, in stages: 1, 5, 10, ... up to k. A stage is a GET
 of each shard that holds passages of it, for its own best n; the shard remembers what it has read of the question. A
 stage ends early, or is left out, where the passages to come rank too low for what the best candidate so far scores:
-from a score of `sure` on, no passage is worth it. So what is read follows from ranks and scores alone, and is the same
-however many shards there are. One asyncio loop owns a Readers.
+from a score of `sure` on, no passage is worth it. Where the best k give no answer, the MORE that rank next are read at
+once. So what is read follows from ranks and scores alone, and is the same however many shards there are. One asyncio
+loop owns a Readers.
 """
 
 import asyncio
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import orjson
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
-from shardqa.config import Settings
+from shardqa.config import MAX_K, Settings
 from shardqa.engine import forms, parts
 from shardqa.engine.connections import Shards
-from shardqa.engine.merging import ScoredSpan, candidates_of, lines_of, scored, scoring_of
-from shardqa.engine.rank import RankedList
+from shardqa.engine.merging import ScoredSpan, candidates_of, lines_of, scored
+from shardqa.engine.rank import RankedList, RankedPassage
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
+from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import FARTHEST, lag, log_odds
 from shardqa.question import Question
 from shardqa.schema import Candidate, MergedCandidates, ShardUse
 
+MORE = 8  # further passages: other-worded questions have their passage among twenty far more often than among five
 STAGES = (1, 5, 10, 20, 40)  # passages after each, up to k; 2 of 797 questions were first sure at 2 or 3
 # Log-odds of a score that a passage must stay below `sure` to have another read, for each lag of that other. On 11 sets
 # of questions 4 reads 2.59 passages of 5 where 0 reads 3.56, F1 the same on average; docs/where-the-time-goes.md.
 LAG_ODDS = 4.0
 
 
+def reach(question: Question) -> int:
+    """The passages that a question may have read."""
+    return min(question.k + MORE, MAX_K)
+
+
 class Place(NamedTuple):
-    """A shard that holds passages of the list."""
+    """A shard that holds passages of the list, of one corpus."""
 
     node: str
     tag: str
+    corpus: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,7 @@ class Read:
 
     passages: int
     key: str
-    reply: dict[str, Any]
-    us: dict[str, int]  # microseconds by phase, of this request
-    cached: bool
+    reading: ShardReading
     calibrated: bool = False  # its scores are the corpus's own
 
 
@@ -77,7 +83,7 @@ class Readers:
         not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
         """
         reading = StagedReading(self, ranked, is_last, own, early)
-        while (stage := reading.next_stage(ranked.question, reading.last)) > reading.last:
+        while (stage := reading.next_stage()) > reading.last:
             await reading.upto(stage)
             reading.last = stage
             if on_stage is not None:
@@ -87,37 +93,39 @@ class Readers:
     def begin(self, early: Early, ranked: RankedList) -> None:
         """Reads the best passage, while its shards still look for bridges: `early` gets the shard's answer, by key."""
         if ranked.passages and ranked.question.sure < 1:  # else all are read at once
-            place = Place(ranked.passages[0].node, ranked.passages[0].tag)
+            place = _place(ranked.passages[0])
             if (key := self.key(ranked, place, 1)) not in early:
                 early[key] = asyncio.create_task(self.one(ranked.question, place.node, 1, key))
 
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
-        question, epoch, model = ranked.question, ranked.epochs[place.tag], self._settings.model
-        return keys.answer(question.corpus, place.tag, epoch, model, passages, question.text, question.filter)
+        question, epoch, model = ranked.question, ranked.epochs[place.corpus, place.tag], self._settings.model
+        asked = question.text, question.filter, question.among
+        return keys.answer(place.corpus, place.tag, epoch, model, passages, *asked)
 
     async def one(self, question: Question, name: str, passages: int, key: str) -> Read:
         """The answer of the shard at node `name`: a GET of its key that its reader fills when it misses."""
         node = self._shards.node(name)
         if node is None:
             raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
-        reply = None if question.fresh else await self._filled(node, key)
-        if reply is None:
+        reading = None if question.fresh else await self._filled(node, key)
+        if reading is None:
             with suppress(WritesRefused):  # the value is of this epoch, too
                 await self._shards.on(node, "UNLINK", key)
-            reply = await self._filled(node, key)
-        cached = bool(reply["cached"])
-        us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
-        return Read(passages, key, reply, us, cached)
+            reading = await self._filled(node, key)
+        if reading is None:
+            raise ClusterUnavailable(
+                f"shard {node.name} answers in another form than this version's; give its node this version's module"
+            )
+        return Read(passages, key, reading)
 
-    async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
-        """The value in Redis, or the one that the shard's reader makes of a GET that misses."""
+    async def _filled(self, node: ClusterNode, key: str) -> ShardReading | None:
+        """The value in Redis, or the one that the shard's reader makes of a GET that misses; None for another
+        version's."""
         value = await self._shards.on(node, "GET", key)
         if value is None:
             raise ClusterUnavailable(f"shard {node.name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
-        loaded = orjson.loads(value)
-        assert isinstance(loaded, dict), f"an answer key holds {type(loaded).__name__}, not an object"
-        return loaded
+        return ShardReading.parse(value)
 
 
 class StagedReading:
@@ -139,10 +147,11 @@ class StagedReading:
         self._ranks = ranked.ranks
         self._order = [passage.key for passage in ranked.passages]
         self._lags = [lag(score, self._ranks.scores[0]) for score in self._ranks.scores]  # ascending
-        self._places: list[Place] = [Place(passage.node, passage.tag) for passage in ranked.passages]
+        self._places: list[Place] = [_place(passage) for passage in ranked.passages]
         self._reads: dict[Place, list[Read]] = {}  # by place, each of more passages than the one before
         self._unreachable: dict[Place, ClusterUnavailable] = {}
         self._scored: dict[int, list[ScoredSpan]] = {}  # by stage, of what is read so far
+        self._merged: MergedCandidates | None = None  # of all that is read so far
         self.last = 0  # passages after the last stage
         self.failed = list(ranked.failed)
 
@@ -174,18 +183,33 @@ class StagedReading:
         reads = self._reads.setdefault(place, [])
         reads.append(_scored_by(read, self._own))
         self._scored.clear()
+        self._merged = None
 
-    def next_stage(self, question: Question, read: int) -> int:
-        """The passages to have read after another stage, of `question.k`; `read` where no other is worth it."""
-        every = min(question.k, len(self._order))
-        if question.sure >= 1:
+    def next_stage(self) -> int:
+        """The passages to have read after another stage; those read so far where no other is worth it."""
+        every = min(self._ranked.question.k, len(self._order))
+        stage = self._worth_reading(every) if self.last < every else self.last
+        if stage > self.last or not self.last or self._is_answered():
+            return stage
+        return len(self._order)
+
+    def _worth_reading(self, every: int) -> int:
+        """The stage that is worth reading, of the best `every` passages."""
+        sure = self._ranked.question.sure
+        if sure >= 1:
             return every
-        reach = next((stage for stage in STAGES if read < stage < every), every)
-        if not read:
+        reach = next((stage for stage in STAGES if self.last < stage < every), every)
+        if not self.last:
             return reach
-        best = next(iter(self.scored(read)), None)
-        room = log_odds(question.sure) - log_odds(best.score) if best is not None else FARTHEST
-        return bisect_right(self._lags, room / LAG_ODDS, read, reach)
+        best = next(iter(self.scored(self.last)), None)
+        room = log_odds(sure) - log_odds(best.score) if best is not None else FARTHEST
+        return bisect_right(self._lags, room / LAG_ODDS, self.last, reach)
+
+    def _is_answered(self) -> bool:
+        """Whether what is read gives an answer by default, in the form that the question asks for."""
+        merged = self.merged()
+        best = merged.composed.get(merged.auto)
+        return best is not None and best.score >= best.below.balanced
 
     def candidates(self, stage: int) -> list[Candidate]:
         return candidates_of(self.scored(stage))
@@ -193,23 +217,29 @@ class StagedReading:
     def scored(self, stage: int) -> list[ScoredSpan]:
         """The spans behind `candidates`, with what each score is made of."""
         if stage not in self._scored:
-            self._scored[stage] = scored(self._replies(stage), self._ranked.question.text, self._ranks)
+            self._scored[stage] = scored(self._readings(stage), self._ranked.question.text, self._ranks)
         return self._scored[stage]
 
-    def _replies(self, stage: int) -> list[dict[str, Any]]:
-        """The shards' replies with the best `stage` passages alone."""
-        return _limited(self._latest(), set(self._order[:stage]))
+    def _readings(self, stage: int) -> list[ShardReading]:
+        """The shards' readings of the best `stage` passages alone."""
+        best = set(self._order[:stage])
+        return [reading.of_passages(best) for reading in self._latest()]
 
-    def _latest(self) -> list[dict[str, Any]]:
-        """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
-        return [self._reads[place][-1].reply for place in sorted(self._reads)]
+    def _latest(self) -> list[ShardReading]:
+        """Every shard's reading that covers most passages, in an order that does not depend on who was fast."""
+        return [self._reads[place][-1].reading for place in sorted(self._reads)]
 
     def merged(self) -> MergedCandidates:
         """The candidates of all that was read."""
-        candidates, replies = self.candidates(self.last), self._replies(self.last)
-        sentences = parts.sentences_of(replies)
+        if self._merged is None:
+            self._merged = self._merge()
+        return self._merged
+
+    def _merge(self) -> MergedCandidates:
+        candidates, readings = self.candidates(self.last), self._readings(self.last)
+        sentences = parts.sentences_of(readings)
         question = self._ranked.question.text
-        answers = forms.answers(candidates, self.scored(self.last), sentences, replies, question, self._ranks)
+        answers = forms.answers(candidates, self.scored(self.last), sentences, readings, question, self._ranks)
         return MergedCandidates(
             candidates=candidates,
             below=lines_of(self._latest()),
@@ -217,6 +247,7 @@ class StagedReading:
             composed=answers.composed,
             auto=answers.auto,
             likeliest=parts.likeliest(sentences),
+            absent=list(self._ranked.absent),
             calibrated=self.is_calibrated,
         )
 
@@ -226,35 +257,28 @@ class StagedReading:
         return self._own is not None and all(reads[-1].calibrated for reads in self._reads.values())
 
 
+def _place(passage: RankedPassage) -> Place:
+    return Place(passage.node, passage.tag, passage.corpus)
+
+
 def _scored_by(read: Read, own: CorpusScoring | None) -> Read:
-    """Parses the scores, once for all that looks at them: the corpus's own where they fit the reader."""
-    readers = scoring_of(read.reply)
-    scores = readers if own is None else own.over(readers)
-    return replace(read, reply={**read.reply, "scores": scores}, calibrated=own is not None and own.fits(readers))
-
-
-def _limited(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
-    """Leaves in the replies these passages alone, with their spans."""
-    return [
-        {
-            **reply,
-            "spans": [span for span in reply["spans"] if span["passage"] in passages],
-            "passages": {key: passage for key, passage in reply["passages"].items() if key in passages},
-        }
-        for reply in replies
-    ]
+    """With the corpus's own scores where they fit the reader."""
+    readers = read.reading.scores
+    if own is None or not own.fits(readers):
+        return read
+    return replace(read, reading=replace(read.reading, scores=own.over(readers)), calibrated=True)
 
 
 def _use(place: Place, reads: Sequence[Read]) -> ShardUse:
     """Adds up what the shard did in all stages."""
     us: Counter[str] = Counter()
     for read in reads:
-        us.update(read.us)
+        us.update({} if read.reading.cached else read.reading.us)  # else those of another request
     return ShardUse(
         node=place.node,
         tag=place.tag,
         passages=reads[-1].passages,
-        cached=all(read.cached for read in reads),
+        cached=all(read.reading.cached for read in reads),
         key=reads[-1].key,
         us=dict(us),
     )

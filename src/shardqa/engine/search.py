@@ -15,7 +15,8 @@ from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.explanation import graph_of, span_of, terms_of
 from shardqa.engine.rank import RankedList, RankedPassage, Ranking, since
-from shardqa.engine.reading import Readers
+from shardqa.engine.reading import Readers, reach
+from shardqa.engine.shard_parts import ShardPart
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.models.scoring import shipped_scoring
 from shardqa.question import Question
@@ -63,7 +64,7 @@ class Searching:
         timing = SearchTiming(terms=ranked.terms_ms, rank=ranked.rank_ms, load=since(loading), total=since(start))
         return SearchResult(
             question=question.wording,
-            corpus=question.corpus,
+            corpus=question.asked_of,
             passages=passages,
             partial=bool(ranked.failed),
             failed=ranked.failed,
@@ -76,19 +77,19 @@ class Searching:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 terms = await self._ranking.terms(question)
-                ranked = await self._ranking.rank(question, question.k, terms)
+                ranked = await self._ranking.rank(question, reach(question), terms)
                 passages = await self._load(ranked, replace(terms.statistics, bridges=ranked.bridges))
-                own = await self._scores.of(question.corpus)
+                own = await self._scores.of_all(question.corpora)
                 reading = await self._readers.staged(ranked, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
         scored = reading.scored(reading.last)
         spans = [span_of(one) for one in scored]
-        scoring = scored[0].span.scoring if scored else shipped_scoring()
+        scoring = scored[0].scoring if scored else shipped_scoring()
         return Explanation(
             question=question.wording,
             asked=question.text,
-            corpus=question.corpus,
+            corpus=question.asked_of,
             size=terms.statistics.passages,
             terms=terms_of(terms.statistics, passages),
             passages=passages,
@@ -102,22 +103,22 @@ class Searching:
 
     async def _load(self, ranked: RankedList, statistics: CorpusStatistics | None) -> list[FoundPassage]:
         """Loads those of the list that still exist, in its order; with `statistics`, why they rank so."""
-        by_node: dict[str, list[str]] = defaultdict(list)
+        by_part: dict[ShardPart, list[str]] = defaultdict(list)
         for passage in ranked.passages:
-            by_node[passage.node].append(passage.key)
+            by_part[ShardPart(passage.corpus, passage.node)].append(passage.key)
         parts = await asyncio.gather(
-            *(self._load_from(name, ranked.question, keys, statistics) for name, keys in sorted(by_node.items()))
+            *(self._load_from(part, ranked.question, keys, statistics) for part, keys in sorted(by_part.items()))
         )
         loaded = {passage["key"]: passage for part in parts for passage in part}
         return [_found(passage, loaded[passage.key]) for passage in ranked.passages if passage.key in loaded]
 
     async def _load_from(
-        self, name: str, question: Question, keys: list[str], statistics: CorpusStatistics | None
+        self, part: ShardPart, question: Question, keys: list[str], statistics: CorpusStatistics | None
     ) -> list[dict[str, Any]]:
-        node = self._shards.node(name)
+        node = self._shards.node(part.node)
         if node is None:
-            raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
-        words = ["RG.TRIGGER", "Passages", question.corpus, question.text, json.dumps(keys)]
+            raise ClusterUnavailable(f"node {part.node} left the cluster while it was asked; ask again")
+        words = ["RG.TRIGGER", "Passages", part.corpus, question.text, json.dumps(keys)]
         words += [] if statistics is None else [json.dumps(statistics.record())]
         passages: list[dict[str, Any]] = record_of(await self._shards.on(node, *words))["passages"]
         return passages
@@ -131,6 +132,7 @@ class Searching:
 def _found(ranked: RankedPassage, loaded: dict[str, Any]) -> FoundPassage:
     return FoundPassage(
         key=ranked.key,
+        corpus=ranked.corpus,
         document=ranked.document,
         title=loaded["title"],
         text=loaded["text"],

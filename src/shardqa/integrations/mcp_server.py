@@ -20,7 +20,8 @@ INSTRUCTIONS = (
     "Answers from the user's own documents, word for word: 'ask' gives a span, sentences or a list, as `form` says, "
     "with a calibrated score and the exact place of each of `parts`. Where none is sure, `answer` is null and `parts` "
     "are the sentences that come nearest: say that they are not sure. Cite document and place. 'search' ranks "
-    "passages, 'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
+    "passages. Both take a `corpus`, several with commas, or * for all. "
+    "'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
 )
 
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -53,7 +54,7 @@ async def _with_tool_errors(work: Awaitable[Result]) -> Result:
 
 async def _document(engine: Engine, corpus: str | None, id: str) -> Document:
     """Raises UnknownDocument."""
-    corpus = await engine.catalogue.asked(corpus)
+    corpus = await engine.catalogue.one_asked(corpus)
     document = await engine.documents.get(corpus, id)
     if document is None:
         raise UnknownDocument(f"there is no document {id!r} in the corpus {corpus!r}")
@@ -61,7 +62,7 @@ async def _document(engine: Engine, corpus: str | None, id: str) -> Document:
 
 
 async def _documents(engine: Engine, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
-    return await engine.catalogue.documents(await engine.catalogue.asked(corpus), cursor, limit)
+    return await engine.catalogue.documents(await engine.catalogue.one_asked(corpus), cursor, limit)
 
 
 def server(settings: Settings) -> MCPServer:

@@ -1,7 +1,7 @@
 """INFO of models, read for /metrics."""
 
 from shardqa.api import model_metrics
-from shardqa.engine.activity import MOST, models_of
+from shardqa.engine.activity import MAX_MODELS, models_of
 
 LINE = "requests=4,errors=1,runs=2,rows=5,mean_batch=2.50,max_batch=3,queue_us=1/0/0/0/0/0/0/3,run_us=0/2/0/0/0/0/0/0"
 INFO = f"""# shardqa_content
@@ -23,8 +23,8 @@ def test_a_line_of_info_is_read_whether_redis_py_has_parsed_it_or_not() -> None:
 
 
 def test_of_very_many_models_only_some_are_told() -> None:
-    many = "".join(f"shardqa_model_m{number:04}:{LINE}\n" for number in range(MOST + 20))
-    assert [runs.model for runs in models_of("here:1", many)][-1] == f"m{MOST - 1:04}"
+    many = "".join(f"shardqa_model_m{number:04}:{LINE}\n" for number in range(MAX_MODELS + 20))
+    assert [runs.model for runs in models_of("here:1", many)][-1] == f"m{MAX_MODELS - 1:04}"
 
 
 def test_models_become_counters_and_cumulative_histograms() -> None:

@@ -76,8 +76,8 @@ def test_what_is_packed_comes_back(merged: MergedCandidates) -> None:
 
 def test_a_passage_is_stored_once_however_many_candidates_it_has() -> None:
     first = Candidate(
-        answer="1742", score=0.5, document="mill", title="The mill", start=3, end=7, passage="In 1742 it was built.",
-        passage_start=0, shard="06S", rank_score=9.5, margin=1.5,
+        answer="1742", score=0.5, corpus="c", document="mill", title="The mill", start=3, end=7,
+        passage="In 1742 it was built.", passage_start=0, shard="06S", rank_score=9.5, margin=1.5,
     )  # fmt: skip
     second = first.model_copy(update={"answer": "built", "start": 15, "end": 20})
     packed = pack(answer(1).model_copy(update={"candidates": [first, second]}))

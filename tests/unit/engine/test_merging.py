@@ -1,51 +1,45 @@
 """From many shards' replies to one."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shardqa import keys
 from shardqa.answer_forms import Form, FormChoice
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.config import Settings
 from shardqa.engine import merging
 from shardqa.engine.merging import conclude, lines_of
 from shardqa.filters import View
-from shardqa.models.scoring import WIDEST, AnswerWeights, Ranks, Scoring, Signals, SpanWeights
+from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
+from shardqa.models.scoring import WIDEST, OrderWeights, Ranks, Scoring, Signals
 from shardqa.question import Question
 from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
-
-Span = tuple[dict[str, Any], float]  # and the rank score of its passage
-
-
-def span(document: str, start: int, end: int, margin: float, rank: float = 10.0) -> Span:
-    return {
-        "passage": f"{document} {rank}", "document": document, "text": "x" * (end - start), "start": start, "end": end,
-        "span_logit": margin, "null_logit": 0.0, "sentence": [start, end],
-    }, rank  # fmt: skip
+from tests.unit.models.test_scoring import SCORING
 
 
-SCORING = Scoring(
-    span=SpanWeights(bias=-3.0, margin=0.5, lag=-0.2),
-    answer=AnswerWeights(bias=-2.0, margin=0.4, lag=-0.5, gap=0.1, fall=0.5, length=-0.2),
-    below=Lines(unsure=0.1, balanced=0.4, sure=0.6),
-    no_answer_below=0.4,
-)
+def span(document: str, start: int, end: int, margin: float, rank: float = 10.0) -> SpanRecord:
+    """A span in a passage of blanks but for it."""
+    text = " " * start + "x" * (end - start)
+    passage = PassageRecord(keys.passage("c", document, int(rank)), "T", text, 0, rank_score=rank, null_logit=0.0)
+    return SpanRecord(passage, start, end, margin, 0.0, (start, end), 0.0)
 
 
 STRICT = Lines(unsure=0.3, balanced=0.7, sure=0.9)
 
 
-def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
-    passages = {one["passage"]: {"title": "T", "text": "p", "start": 0, "rank_score": rank} for one, rank in spans}
-    return {"tag": tag, "spans": [one for one, _ in spans], "passages": passages, "scores": scoring.record()}
+def shard(tag: str, *spans: SpanRecord, scoring: Scoring = SCORING) -> ShardReading:
+    passages = {span.passage.key: span.passage for span in spans}
+    return ShardReading(tag, 1, "m", "q", spans, passages, scoring, us={}, batch=len(passages))
 
 
-def candidates_of(replies: list[dict[str, Any]], question: str = "q?") -> list[Candidate]:
+def candidates_of(readings: Sequence[ShardReading], question: str = "q?") -> list[Candidate]:
     """The candidates where all passages that were found have been read."""
-    ranks = [passage["rank_score"] for reply in replies for passage in reply["passages"].values()]
-    return merging.candidates_of(merging.scored(replies, question, Ranks(ranks, 2)))
+    ranks = [passage.rank_score for reading in readings for passage in reading.passages.values()]
+    return merging.candidates_of(merging.scored(readings, question, Ranks(ranks, 2)))
 
 
 def conclusion(
@@ -66,10 +60,19 @@ def test_candidates_of_all_shards_come_best_first() -> None:
 def test_a_candidate_never_shows_a_higher_score_than_the_one_before_it() -> None:
     likelier_alone = span("d1", 0, 3, 2.0, rank=10.0)
     surer_in_its_words = span("d2", 0, 3, 4.0, rank=1.0)
-    steep = replace(SCORING, span=SpanWeights(bias=0.0, margin=0.1, lag=-9.0))
+    steep = replace(SCORING, order=OrderWeights(margin=0.1, lag=-9.0, evidence=0.0, relevance=0.0))
     first, second = candidates_of([shard("a", likelier_alone, surer_in_its_words, scoring=steep)])
     assert (first.document, second.document) == ("d1", "d2")
     assert first.score == second.score
+
+
+def test_another_answer_has_no_more_of_a_chance_than_the_first_one_leaves() -> None:
+    first, *others = candidates_of([shard("a", span("d", 0, 3, 9.0), span("d", 9, 13, 8.0), span("e", 0, 3, 8.5))])
+    alike = [one.score for one in others if one.answer == first.answer]
+    apart = [one.score for one in others if one.answer != first.answer]
+    assert first.score > 0.6
+    assert alike[0] > 1 - first.score
+    assert apart[0] <= 1 - first.score
 
 
 def test_of_overlapping_spans_of_one_document_the_better_stays() -> None:
@@ -112,7 +115,7 @@ def test_the_order_of_the_shards_does_not_matter() -> None:
 
 
 def part(text: str, start: int = 0) -> Part:
-    return Part(text=text, document="d", title="T", start=start, end=start + len(text), score=0.5)
+    return Part(text=text, corpus="c", document="d", title="T", start=start, end=start + len(text), score=0.5)
 
 
 PARTS: dict[Form, list[Part]] = {
@@ -148,6 +151,22 @@ def test_min_score_decides_between_answer_and_refusal(min_score: float, refused:
     assert (answer.no_answer, answer.answer) == (refused, None if refused else "red")
     assert [one.text for one in answer.parts] == ["comes near" if refused else "It is red."]
     assert [one.text for one in answer.evidence] == ([] if refused else ["It is red."])
+
+
+@pytest.mark.parametrize(
+    ("wording", "score", "absent", "words", "near"),
+    [
+        ("How many Mills?", 0.04, ["mani", "mill"], ["Mills"], []),
+        ("Which mill burns?", 0.3, ["burn"], ["burns"], ["comes near"]),
+        ("Xyzzy?", 0.3, ["xyzzi"], ["Xyzzy"], []),
+    ],
+)
+def test_what_is_about_something_else_is_not_near(
+    wording: str, score: float, absent: list[str], words: list[str], near: list[str]
+) -> None:
+    question = Question.of(wording, Settings(), min_score=0.9)
+    answer = conclude(merged(score).model_copy(update={"absent": absent}), question, "m", None, [], Timing())
+    assert (answer.absent, [part.text for part in answer.parts]) == (words, near)
 
 
 def test_no_candidate_is_no_answer() -> None:

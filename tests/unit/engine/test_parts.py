@@ -1,12 +1,13 @@
 """Sentences that are shown, of those that were read."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from shardqa import keys
 from shardqa.engine import merging, parts
+from shardqa.models.evidence import Sentence
+from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
 from shardqa.models.scoring import EvidenceWeights, Ranks, Scoring, shipped_scoring
 from tests.unit.engine.test_merging import candidates_of
 
@@ -17,42 +18,38 @@ PLAIN = EvidenceWeights(bias=0.0, margin=1.0, near=0.0)
 
 def passage(
     logits: dict[int, float], text: str = TEXT, first: int = 0, rank: float = 10.0, null: float = 0.0
-) -> dict[str, Any]:
+) -> PassageRecord:
     """A passage that begins at character `first` of its document, of whose sentences those named have these logits."""
     places = [(text.index(one), len(one)) for one in f"{text} ".split(". ")[:-1]]
     sentences = [
-        [first + begin, first + begin + size + 1, logits.get(n, -9.0)] for n, (begin, size) in enumerate(places)
+        Sentence(first + begin, first + begin + size + 1, logits.get(n, -9.0)) for n, (begin, size) in enumerate(places)
     ]
-    return {
-        "title": "T", "text": text, "start": first, "rank_score": rank, "null_logit": null, "sentences": sentences,
-    }  # fmt: skip
+    return PassageRecord("", "T", text, first, rank_score=rank, null_logit=null, sentences=sentences)
 
 
-def reply(tag: str = "a", evidence: EvidenceWeights = PLAIN, **passages: dict[str, Any]) -> dict[str, Any]:
-    """A reply with passages named as d0; the span of each is its likeliest sentence's first word."""
-    keyed = {keys.passage("c", name[:1], int(name[1:])): one for name, one in passages.items()}
-    best = {key: max(one["sentences"], key=lambda sentence: sentence[2]) for key, one in keyed.items()}
+def reply(tag: str = "a", evidence: EvidenceWeights = PLAIN, **passages: PassageRecord) -> ShardReading:
+    """A reading of passages named as d0; the span of each is its likeliest sentence's first word."""
+    read = [replace(one, key=keys.passage("c", name[:1], int(name[1:]))) for name, one in passages.items()]
+    best = [max(one.sentences, key=lambda sentence: sentence.logit) for one in read]
     spans = [
-        {
-            "passage": key, "document": keys.parse_passage(key).document, "text": "It", "start": start,
-            "end": start + 2, "span_logit": logit, "null_logit": keyed[key]["null_logit"], "sentence": [start, end],
-        }
-        for key, (start, end, logit) in best.items()
-    ]  # fmt: skip
-    return {"tag": tag, "spans": spans, "passages": keyed, "scores": scoring(evidence)}
+        SpanRecord(passage, start, start + 2, logit, passage.null_logit, (start, end), 0.0)
+        for passage, (start, end, logit, _) in zip(read, best, strict=True)
+    ]
+    keyed = {passage.key: passage for passage in read}
+    return ShardReading(tag, 1, "m", "q", spans, keyed, scoring(evidence), us={}, batch=len(read))
 
 
 def scoring(evidence: EvidenceWeights) -> Scoring:
     return replace(shipped_scoring(), evidence=evidence)
 
 
-def supporting(*replies: dict[str, Any]) -> list[str]:
+def supporting(*replies: ShardReading) -> list[str]:
     found = parts.supporting(parts.sentences_of(replies), candidates_of([*replies])[0])
     assert all(one.end - one.start == len(one.text) for one in found)
     return [one.text for one in found]
 
 
-def likeliest(*replies: dict[str, Any]) -> list[str]:
+def likeliest(*replies: ShardReading) -> list[str]:
     return [one.text for one in parts.likeliest(parts.sentences_of(replies))]
 
 
@@ -77,8 +74,7 @@ def test_another_documents_sentences_do_not_support_it() -> None:
 
 def test_another_entrys_sentences_do_not_support_it() -> None:
     marks = [[0, {"headings": ["Rain"]}], [TEXT.index("Tea"), {"headings": ["Tea"]}]]
-    read = reply(d0={**passage({0: 5.0, 3: 4.0}), "places": marks})
-    read["spans"][0]["place"] = {"headings": ["Rain"]}
+    read = reply(d0=replace(passage({0: 5.0, 3: 4.0}), places=marks))
     assert supporting(read) == ["It rained."]
 
 
@@ -131,7 +127,7 @@ def test_parts_are_the_same_however_passages_are_spread_over_shards() -> None:
         assert of(*apart) == of(*reversed(apart)) == of(*together)
 
 
-def answering(*replies: dict[str, Any]) -> list[str]:
+def answering(*replies: ShardReading) -> list[str]:
     return [one.text for one in parts.answering(parts.sentences_of(replies))]
 
 
@@ -147,16 +143,15 @@ def test_the_best_sentence_answers_though_no_sentence_is_likely() -> None:
     assert answering(reply(d0=passage({3: -5.0, 0: -7.0}))) == ["Tea was served."]
 
 
-def items(*replies: dict[str, Any]) -> list[str]:
-    ranks = [one["rank_score"] for reply in replies for one in reply["passages"].values()]
+def items(*replies: ShardReading) -> list[str]:
+    ranks = [one.rank_score for reply in replies for one in reply.passages.values()]
     return [one.text for one in parts.items(merging.scored(replies, "q", Ranks(ranks, 9)))]
 
 
-def listing(document: str, text: str, logit: float) -> dict[str, Any]:
+def listing(document: str, text: str, logit: float) -> ShardReading:
     """A reply with a passage that is all one span."""
     whole = reply(document, PLAIN, **{f"{document}0": passage({0: logit}, f"{text}.")})
-    whole["spans"][0] |= {"text": text, "end": len(text)}
-    return whole
+    return replace(whole, spans=[replace(span, end=len(text)) for span in whole.spans])
 
 
 def test_a_list_holds_what_the_likely_spans_of_all_documents_enumerate_once_each() -> None:
@@ -169,6 +164,6 @@ def test_a_sentence_of_signs_alone_is_no_part() -> None:
 
 
 def test_a_part_says_where_in_the_file_it_begins() -> None:
-    marked = {**passage({3: 4.0}), "places": [[0, {"page": 1}], [TEXT.index("Tea"), {"page": 2}]]}
+    marked = replace(passage({3: 4.0}), places=[[0, {"page": 1}], [TEXT.index("Tea"), {"page": 2}]])
     (one, *_) = parts.likeliest(parts.sentences_of([reply(d0=marked)]))
     assert (one.text, str(one.place)) == ("Tea was served.", "p. 2")

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from shardqa import keys
 from shardqa.analysis import query
-from shardqa.engine.rank import TermsReply
 from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.rounds import TermsReply
 from shardqa.statistics import total
 
 WORDS = ("mill", "river", "stood", "tower", "bridge", "1742", "Hallow", "Ford", "the", "who")
@@ -21,10 +21,7 @@ def test_a_shard_that_has_none_ranks_none(documents: list[tuple[str, str]], ques
     for n, (title, text) in enumerate(documents):
         shards[n % count].put(keys.passage("c", f"d{n}", 0), title, text)
     terms = query(question)
-    replies = [
-        TermsReply(f"host:{n}", f"t{n}", 1, shard.statistics(terms), shard.titled(terms))
-        for n, shard in enumerate(shards)
-    ]
+    replies = [TermsReply(f"t{n}", 1, shard.statistics(terms), shard.titled(terms)) for n, shard in enumerate(shards)]
     statistics = total(reply.statistics for reply in replies)
     lists = [shard.rank(terms, statistics, 100) for shard in shards]
     assert [reply.has_none for reply in replies] == [not passages for passages in lists] or not statistics.passages

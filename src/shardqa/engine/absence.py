@@ -1,0 +1,27 @@
+"""Words of a question that no passage has: what the documents don't mention. Pure functions."""
+
+from collections.abc import Mapping, Sequence
+
+from shardqa import analysis
+from shardqa.answer_lines import FAR
+from shardqa.engine import languages
+from shardqa.question import Question
+from shardqa.schema import Composed, MergedCandidates, Part
+from shardqa.statistics import CorpusStatistics
+
+
+def of(statistics: CorpusStatistics, titled: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
+    """The terms that neither a passage nor, by shard, a title has."""
+    absent = (term for term in statistics.cf if not statistics.df.get(term))
+    return tuple(term for term in absent if not any(titles.get(term) for titles in titled))
+
+
+def worded(wording: str, absent: Sequence[str]) -> list[str]:
+    """The question's words with these terms, without those that any question may have."""
+    return [word for word in analysis.worded(wording, absent) if word.lower() not in languages.ENGLISH]
+
+
+def nearest(merged: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
+    """None where they are about something else: by the score, or since no passage has any word of the question."""
+    is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(merged.absent)
+    return [] if is_far else merged.likeliest

@@ -1,0 +1,167 @@
+"""Words of a corpus: what else its acronyms and names are called, and answers that its owner has pinned.
+
+A question that has such a word is ranked and read with the other ones beside it. One that is pinned is answered by the
+place it is pinned to, as long as the document says that there and the asker may see it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from time import perf_counter
+from typing import Any
+
+from pydantic import ValidationError
+
+from shardqa import checks, filters, keys
+from shardqa.config import MAX_QUESTION
+from shardqa.engine.connections import Shards
+from shardqa.engine.corpus_values import CorpusValues
+from shardqa.engine.documents import Documents
+from shardqa.errors import BadWords
+from shardqa.http_schema import CorpusWords as Words
+from shardqa.models.scoring import shipped_scoring
+from shardqa.question import Question
+from shardqa.schema import Answer, Evidence, Part, Timing
+
+ONE_WAY = "=>"
+PINNED_BY = "pinned"  # in place of a reader's name
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    word: str  # as questions are normalised
+    others: tuple[str, ...]
+
+
+def rules_of(line: str) -> list[Rule]:
+    """`pto, paid time off` goes both ways, `k8s => kubernetes` one way. Raises BadWords."""
+    left, is_one_way, right = line.partition(ONE_WAY)
+    words, others = _listed(left), _listed(right if is_one_way else left)
+    if not words or not others or len({*words, *others}) < 2:
+        raise BadWords(f"the line {line[:60]!r} names no two words; write 'pto, paid time off' or 'k8s => kubernetes'")
+    return [Rule(word, tuple(other for other in others if other != word)) for word in words]
+
+
+def _listed(text: str) -> list[str]:
+    return [word for one in text.split(",") if (word := keys.seen(one))]
+
+
+def with_synonyms(text: str, rules: Sequence[Rule]) -> str:
+    """The normalised question with what its words are called behind it; as it is where it would be too long."""
+    found = [other for rule in rules if _holds(text, rule.word) for other in rule.others if not _holds(text, other)]
+    longer = f"{text} ({', '.join(dict.fromkeys(found))})" if found else text
+    return longer if len(longer) <= MAX_QUESTION else text
+
+
+def _holds(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def check(words: Words) -> Words:
+    """Raises BadWords, and what a question that is pinned would."""
+    for line in words.synonyms:
+        rules_of(line)
+    for pin in words.pins:
+        checks.question(pin.question)
+    return words
+
+
+def _parsed(value: Any) -> Words | None:
+    try:
+        return Words.model_validate_json(value)
+    except ValidationError:
+        return None
+
+
+class CorpusWords(CorpusValues[Words]):
+    def __init__(self, shards: Shards, documents: Documents) -> None:
+        super().__init__(shards, keys.corpus_words, _parsed)
+        self._documents = documents
+
+    async def worded(self, question: Question) -> Question:
+        """The question with the synonyms of its corpora."""
+        return _worded(question, [words for corpus in question.corpora if (words := await self.of(corpus))])
+
+    def known(self, question: Question) -> Question | None:
+        """Returns what `worded` does, without asking; None where that is not known, or the answer is pinned."""
+        believed = [self.believed(corpus) for corpus in question.corpora]
+        every = [one.own for one in believed if one is not None and one.own is not None]
+        if None in believed or any(_pins(question, words) for words in every):
+            return None
+        return _worded(question, every)
+
+    async def pinned(self, question: Question) -> Answer | None:
+        """The answer that one of the corpora has pinned to the question."""
+        start = perf_counter()
+        for corpus in question.corpora:
+            for pin in _pins(question, await self.of(corpus)):
+                document = await self._documents.get(corpus, pin.document)
+                at = document.text.find(pin.quote) if document else -1
+                if document is None or at < 0:
+                    continue
+                if question.filter and not filters.holds(
+                    filters.parse(question.filter), document.title, document.metadata
+                ):
+                    continue
+                place = next((place for first, place in reversed(document.places) if first <= at), None)
+                part = Part(
+                    text=pin.quote,
+                    corpus=corpus,
+                    document=document.id,
+                    title=document.title,
+                    start=at,
+                    end=at + len(pin.quote),
+                    place=place,
+                    score=1.0,
+                )
+                return _answer(question, part, document.metadata, (perf_counter() - start) * 1_000)
+        return None
+
+
+def _worded(question: Question, every: Sequence[Words]) -> Question:
+    rules = [rule for words in every for rule in _rules(tuple(words.synonyms))]
+    return replace(question, text=with_synonyms(question.text, rules)) if rules else question
+
+
+@lru_cache(64)
+def _rules(lines: tuple[str, ...]) -> list[Rule]:
+    return [rule for line in lines for rule in rules_of(line)]
+
+
+def _pins(question: Question, words: Words | None) -> Iterator[Any]:
+    """Yields those that ask the same, as caches tell questions apart."""
+    if words is not None and words.pins:
+        asked = checks.question(question.wording)
+        yield from (pin for pin in words.pins if checks.question(pin.question) == asked)
+
+
+def _answer(question: Question, part: Part, metadata: dict[str, Any], milliseconds: float) -> Answer:
+    return Answer(
+        question=question.wording,
+        corpus=question.asked_of,
+        answer=part.text,
+        pinned=True,
+        score=1.0,
+        no_answer=False,
+        lines=shipped_scoring().below,
+        document_corpus=part.corpus,
+        document=part.document,
+        title=part.title,
+        start=part.start,
+        end=part.end,
+        passage=part.text,
+        passage_start=part.start,
+        place=part.place,
+        evidence=[Evidence(text=part.text, start=part.start, end=part.end)],
+        parts=[part],
+        metadata=metadata,
+        n_best=[],
+        cached=False,
+        cache=None,
+        partial=False,
+        failed=[],
+        shards=[],
+        model=PINNED_BY,
+        timing=Timing(total=milliseconds),
+    )

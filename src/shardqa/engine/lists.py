@@ -1,0 +1,64 @@
+"""Finds the list of a document that an answer's excerpts are neighbours in: then all of it is the answer. Pure
+functions."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from shardqa import analysis
+from shardqa.engine.parts import Excerpt
+
+ITEM = re.compile(
+    r"^[ \t]*(?P<mark>[-*+•]|(?P<number>\d{1,3})[.)])[ \t]+\S[^\n]*(?:\n[ \t]+[^\s\d*+•-][^\n]*)*", re.MULTILINE
+)
+MAX_LIST = 2_000  # characters of a list that is shown whole
+
+
+def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: str) -> Excerpt | None:
+    """The list that most excerpts stand in, two in items side by side, or one in a list that the question asks for by
+    the line above it.
+
+    Its score is the mean of its items', of each the likeliest of what was read in it.
+    """
+    terms = set(analysis.analyse(question).content)
+    for best in sorted(excerpts, key=lambda one: -one.score):
+        text, first = best.passage.text, best.passage.start
+        for items in _lists(text):
+            extents = [(first + start, first + end) for start, end in items]
+            above = _line_above(text, items[0][0])
+            inside = [one for one in excerpts if _is_within(one, best, (first + above, extents[-1][1]))]
+            found = [n for n, extent in enumerate(extents) if any(_is_within(one, best, extent) for one in inside)]
+            are_neighbours = found[1:] and found[-1] - found[0] < len(found) and 2 * len(inside) > len(excerpts)
+            named = terms & set(analysis.analyse(text[above : items[0][0]]).content)
+            is_asked = inside and 2 * len(named) >= len(terms) > 0
+            if (are_neighbours or is_asked) and extents[-1][1] - extents[0][0] <= MAX_LIST:
+                every = [*excerpts, *sentences]
+                scores = [max([one.score for one in every if _is_within(one, best, at)], default=0.0) for at in extents]
+                return replace(best, start=extents[0][0], end=extents[-1][1], score=fmean(scores))
+    return None
+
+
+def _line_above(text: str, at: int) -> int:
+    return text.rfind("\n", 0, len(text[:at].rstrip())) + 1
+
+
+def _is_within(excerpt: Excerpt, best: Excerpt, extent: tuple[int, int]) -> bool:
+    return excerpt.document == best.document and extent[0] <= excerpt.start < extent[1]
+
+
+def _lists(text: str) -> list[list[tuple[int, int]]]:
+    """The characters of each item of each list of two items or more: marked alike, nothing but blanks between them."""
+    every: list[list[re.Match[str]]] = []
+    for item in ITEM.finditer(text):
+        before = every[-1][-1] if every else None
+        if before is None or text[before.end() : item.start()].strip() or not _goes_on(before, item):
+            every.append([])
+        every[-1].append(item)
+    return [[item.span() for item in items] for items in every if len(items) > 1]
+
+
+def _goes_on(before: re.Match[str], item: re.Match[str]) -> bool:
+    if before["number"] and item["number"]:
+        return int(item["number"]) > int(before["number"])
+    return before["number"] == item["number"]
