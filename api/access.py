@@ -64,6 +64,7 @@ class Access:
                     *message.get("headers", ()),
                     (b"x-request-id", request_id.encode()),
                     *RAW_HEADERS,
+                    *_rate_limit(scope),
                 ]
             await send(message)
 
@@ -123,6 +124,15 @@ class _Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._raw)
+
+
+def _rate_limit(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """Tells what is left to a key with a limit, as draft-ietf-httpapi-ratelimit-headers has it."""
+    if (rate := scope["state"].get("rate_limit")) is None:
+        return []
+    per_minute, left = rate
+    policy, state = f'"key";q={per_minute};w=60', f'"key";r={left}'
+    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode())]
 
 
 def _path(scope: Scope) -> str:

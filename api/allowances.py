@@ -65,10 +65,9 @@ class Allowances:
         self._counts: dict[str, RequestCount] = {}  # by the key's id
         self._exchanging: asyncio.Task[None] | None = None
 
-    async def take(self, key: ApiKey) -> None:
-        """One request of a key. Raises TooManyOfKey."""
-        if key.per_minute is None:
-            return
+    async def take(self, key: ApiKey) -> int:
+        """One request of a key that has a limit; how many it has left now. Raises TooManyOfKey."""
+        assert key.per_minute is not None
         if key.id not in self._counts:
             self._counts[key.id] = RequestCount(_minute())
             await self._exchange()
@@ -81,6 +80,7 @@ class Allowances:
             wait = count.wait(key.per_minute, now)
             raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute; wait {wait} s", wait)
         count.unsent += 1
+        return max(0, math.floor(key.per_minute - count.within(now)))
 
     async def _exchange_soon(self) -> None:
         await asyncio.sleep(EXCHANGE)

@@ -23,13 +23,28 @@ import shardqa
 from shardqa import extras
 from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
+from shardqa.api.background import Background
 from shardqa.api.connection import Connection
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.gate import Gate
 from shardqa.api.hosts import CrossOrigin
 from shardqa.api.limits import SendDeadlines
 from shardqa.api.metrics import Metrics
-from shardqa.api.routes import ask, cluster, corpora, dify, documents, feedback, files, health, openai, page, search
+from shardqa.api.routes import (
+    ask,
+    cluster,
+    corpora,
+    dify,
+    documents,
+    feedback,
+    files,
+    health,
+    openai,
+    page,
+    questions,
+    search,
+    tasks,
+)
 from shardqa.api.state import State
 from shardqa.config import Settings
 from shardqa.engine import tracing
@@ -56,7 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics()
     connection = Connection(settings, metrics)
 
-    state = State(settings, metrics, connection, FileReaders(), Gate(settings, connection, metrics))
+    state = State(settings, metrics, connection, FileReaders(), Gate(settings, connection, metrics), Background())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,6 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         try:
             yield
         finally:
+            await state.background.close()
             await connection.close()
 
     app = FastAPI(
@@ -86,8 +102,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    openings = {"openai": openai, "dify": dify, "feedback": feedback}
-    for routes in (ask, search, documents, files, corpora, cluster, *(openings[name] for name in settings.openings)):
+    openings = {"openai": openai, "dify": dify, "feedback": feedback, "questions": questions}
+    for routes in (
+        ask,
+        search,
+        documents,
+        files,
+        tasks,
+        corpora,
+        cluster,
+        *(openings[name] for name in settings.openings),
+    ):
         app.include_router(routes.router, dependencies=[Depends(requests.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)

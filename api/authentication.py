@@ -43,7 +43,9 @@ class Authentication:
         if len(headers) > 1:
             raise KeyRefused(f"the request has {len(headers)} Authorization headers; send one")
         key = await self._of_header(headers[0])
-        await self._allowances.take(key)
+        if key.per_minute is not None:
+            scope["state"]["rate_limit"] = (key.per_minute, 0)  # while it is refused
+            scope["state"]["rate_limit"] = (key.per_minute, await self._allowances.take(key))
         if not key.allows(needed):
             raise NotAllowed(f"the key {key.id} is for {', '.join(key.scopes)}, and this needs {needed}")
         return key

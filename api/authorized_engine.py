@@ -3,19 +3,22 @@
 What a key's filter hides is not there for its bearer: every count, list and score is of the other documents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from shardqa import filters, http_schema
+from shardqa import filters, http_schema, keys
 from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
 from shardqa.engine import Engine
 from shardqa.engine.api_keys import ApiKey
 from shardqa.engine.ask import CachedReply
+from shardqa.engine.corpus_words import check
+from shardqa.engine.task_states import TaskStates
+from shardqa.errors import NoFile, ShardqaError, UnknownDocument
 from shardqa.filters import DocumentFilter, View
-from shardqa.question import Question
+from shardqa.question import CorporaChoice, Question
 from shardqa.schema import (
     Answer,
     ClusterInfo,
@@ -50,12 +53,13 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
-    async def _asked(self, question: Question, corpus: str | None) -> Question:
-        """The question, for its corpus: sought last, so that what is wrong by itself is said first.
+    async def _asked(self, question: Question, corpus: CorporaChoice) -> Question:
+        """The question, for its corpora: sought last, so that what is wrong by itself is said first.
 
         Raises NotAllowed, SeveralCorpora.
         """
-        return replace(question, corpus=self._corpus(await self._engine.catalogue.asked(corpus, _is_for_bearer)))
+        names = await self._engine.catalogue.asked(corpus, _is_for_bearer, self._filter())
+        return await self._engine.words.worded(replace(question, corpora=tuple(map(self._corpus, names))))
 
     def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
@@ -74,7 +78,7 @@ class AuthorizedEngine:
         key = bearer.get()
         return key is None or (key.corpora is None and key.filter is None)
 
-    def _question(self, request: http_schema.Question, corpus: str | None) -> Question:
+    def _question(self, request: http_schema.Question, corpus: CorporaChoice) -> Question:
         return self._engine.question(
             request.question,
             corpus=corpus,
@@ -92,10 +96,11 @@ class AuthorizedEngine:
         return await self._engine.ask(question, on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
-        asked = self._engine.catalogue.known_asked(request.corpus, _is_for_bearer)
+        asked = self._engine.catalogue.known_asked(request.corpus, _is_for_bearer, self._filter())
         if asked is None:
             return None
-        return self._engine.asking.cached_reply(self._question(request, self._corpus(asked)))
+        question = self._engine.words.known(self._question(request, list(map(self._corpus, asked))))
+        return self._engine.asking.cached_reply(question) if question is not None else None
 
     async def search(self, request: http_schema.Search) -> SearchResult:
         made = self._engine.question(request.question, corpus=request.corpus, filter=self._filter(request.filter))
@@ -125,9 +130,54 @@ class AuthorizedEngine:
         found = await self._engine.documents.get(self._corpus(corpus), document)
         return found if found is not None and self._shows(found.title, found.metadata) else None
 
+    async def file(self, corpus: str, id: str) -> tuple[Document, bytes]:
+        """A document that the bearer sees, and its file. Raises NotAllowed, UnknownDocument, NoFile."""
+        document = await self.get(corpus, id)
+        if document is None:
+            raise UnknownDocument(f"there is no document {problems.shown(id)!r} in the corpus {corpus!r}")
+        content = await self._engine.files.of(corpus, document)
+        if content is None:
+            raise NoFile(f"the file of {problems.shown(id)!r} is not kept")
+        return document, content
+
+    async def has_file(self, corpus: str, document: Document) -> bool:
+        return await self._engine.files.has(self._corpus(corpus), document)
+
+    async def keep_file(self, corpus: str, document: Document, content: bytes) -> None:
+        await self._engine.files.keep(self._corpus(corpus), document, content)
+
+    def tasks(self, corpus: str) -> TaskStates:
+        """For work on a corpus. Raises NotAllowed."""
+        self._corpus(corpus)
+        return self._engine.tasks
+
+    async def task(self, id: str) -> http_schema.Task:
+        """Raises UnknownTask, NotAllowed."""
+        task = await self._engine.tasks.of(id)
+        self._corpus(task.corpus)
+        return task
+
+    async def cancel(self, id: str) -> http_schema.Task:
+        """Raises as `task`."""
+        await self.task(id)
+        return await self._engine.tasks.cancel(id)
+
     async def put(self, document: Document, replace: bool = True) -> Ingested:
         self._corpus(document.corpus)
         return await self._engine.documents.put(document, replace)
+
+    async def put_each(self, documents: Sequence[Document], replace: bool = True) -> list[Ingested | Exception]:
+        """Puts many by `Together.put_each`; what the key is not for is a fault in its place, too."""
+        outcomes: dict[int, Ingested | Exception] = {}
+        for n, document in enumerate(documents):
+            try:
+                self._corpus(document.corpus)
+            except ShardqaError as fault:
+                outcomes[n] = fault
+        rest = [n for n in range(len(documents)) if n not in outcomes]
+        put = await self._engine.together.put_each([documents[n] for n in rest], replace)
+        outcomes |= dict(zip(rest, put, strict=True))
+        return [outcomes[n] for n in range(len(documents))]
 
     async def delete(self, corpus: str, document: str) -> bool:
         return await self._engine.documents.delete(self._corpus(corpus), document)
@@ -138,6 +188,13 @@ class AuthorizedEngine:
 
     async def corpus(self, name: str) -> OneCorpus:
         return await self._engine.catalogue.corpus(self._corpus(name), self._filter())
+
+    async def words(self, corpus: str) -> http_schema.CorpusWords:
+        return await self._engine.words.stored(self._corpus(corpus)) or http_schema.CorpusWords()
+
+    async def store_words(self, corpus: str, words: http_schema.CorpusWords) -> None:
+        """Raises BadWords."""
+        await self._engine.words.store(keys.check_corpus(self._corpus(corpus)), check(words))
 
     async def suggestions(self, corpus: str) -> Suggestions:
         return await self._engine.suggesting.of(self._corpus(corpus), self._filter())
@@ -150,8 +207,16 @@ class AuthorizedEngine:
     async def note_feedback(self, feedback: http_schema.Feedback) -> None:
         await self._engine.feedback.add(self._corpus(feedback.corpus), feedback)
 
+    async def note_asked(self, answer: Answer) -> None:
+        await self._engine.question_log.add(answer)
+
+    async def asked(self, corpus: str) -> list[http_schema.AskedQuestion]:
+        return await self._engine.question_log.latest(self._corpus(corpus))
+
     async def drop(self, corpus: str) -> Dropping:
-        return await self._engine.catalogue.drop(self._corpus(corpus))
+        dropping = await self._engine.catalogue.drop(self._corpus(corpus))
+        await self._engine.question_log.forget(corpus)
+        return dropping
 
 
 def _is_for_bearer(corpus: str) -> bool:

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from shardqa.api.metrics import exposition
 from shardqa.schema import CorpusInfo
 
-MOST = 200  # corpora that have series of their own, those with the most passages: each label is kept by Prometheus
+MAX_CORPORA = 200  # corpora that have series of their own, those with most passages: Prometheus keeps each label
 SIZES = {
     "documents": "Documents of a corpus, on the shards that answered.",
     "passages": "Passages of a corpus, on the shards that answered.",
@@ -20,7 +20,7 @@ SIZES = {
 
 class CorpusMetrics(Collector):
     def __init__(self, corpora: Sequence[CorpusInfo]) -> None:
-        self._largest = sorted(corpora, key=lambda one: (-one.passages, one.name))[:MOST]
+        self._largest = sorted(corpora, key=lambda one: (-one.passages, one.name))[:MAX_CORPORA]
 
     def collect(self) -> Iterator[Metric]:
         for field, says in SIZES.items():

@@ -6,6 +6,7 @@ since a process that a file took over must not reach this one by a pickle. One e
 """
 
 import asyncio
+import base64
 import multiprocessing
 import os
 import resource
@@ -37,10 +38,18 @@ class FileReaders:
 
     async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
         """The items of a file, at most `limit`. Raises BadDocument, FileTooSlow and what the readers raise."""
+        return _items(await self._run(content, {"name": name, "limit": limit}))
+
+    async def page(self, content: bytes, name: str, number: int, before: str, words: str) -> bytes:
+        """A page of a PDF as PNG, with the words marked that follow `before`. Raises as `read`."""
+        reply = await self._run(content, {"name": name, "page": [number, before, words]})
+        return base64.b64decode(reply["png"])
+
+    async def _run(self, content: bytes, job: dict[str, Any]) -> dict[str, Any]:
         async with self._places:
             reading = _Reading(self._context, self._seconds, self._memory)
             try:
-                return await asyncio.to_thread(reading.run, content, name, limit)
+                return await asyncio.to_thread(reading.run, content, job)
             except asyncio.CancelledError:
                 reading.stop()
                 raise
@@ -57,23 +66,26 @@ class _Reading:
         self._process: Any = None
         self._is_stopped = False
 
-    def run(self, content: bytes, name: str, limit: int) -> list[Item]:
+    def run(self, content: bytes, job: dict[str, Any]) -> dict[str, Any]:
+        name = job["name"]
         ours, theirs = self._context.Pipe()
         with ours:
             self._begin(theirs)
             try:
-                ours.send_bytes(orjson.dumps([name, limit, self._seconds, self._memory]))
+                ours.send_bytes(orjson.dumps([job, self._seconds, self._memory]))
                 ours.send_bytes(content)
                 if not ours.poll(self._seconds):
                     raise FileTooSlow(
                         f"{name} took more than {self._seconds:g} s to read; split it, or ingest its text"
                     )
-                reply = orjson.loads(ours.recv_bytes())
+                reply: dict[str, Any] = orjson.loads(ours.recv_bytes())
             except (EOFError, OSError):
                 raise BadDocument(f"{name} can't be read: its reader ended, out of memory or broken by it") from None
             finally:
                 self.stop()
-        return _items(reply)
+        if "fault" in reply:
+            raise BadDocument(reply["fault"])
+        return reply
 
     def _begin(self, theirs: Connection) -> None:
         with self._lock, theirs:
@@ -90,8 +102,6 @@ class _Reading:
 
 
 def _items(reply: dict[str, Any]) -> list[Item]:
-    if "fault" in reply:
-        raise BadDocument(reply["fault"])
     kinds = {"document": Document, "skipped": Skipped, "lost": Lost, "textless": Textless}
     return [kinds[kind](**fields) for kind, fields in reply["items"]]
 
@@ -100,16 +110,26 @@ def _items(reply: dict[str, Any]) -> list[Item]:
 
 
 def _serve(pipe: Connection) -> None:
-    name, limit, seconds, memory = orjson.loads(pipe.recv_bytes())
+    job, seconds, memory = orjson.loads(pipe.recv_bytes())
     content = pipe.recv_bytes()
     _confine(seconds, memory)
     try:
-        reply: dict[str, Any] = {"items": [_record(item) for item in _read(content, name, limit)]}
+        reply = _done(content, job)
     except ShardqaError as fault:
         reply = {"fault": str(fault)}
     except MemoryError:
-        reply = {"fault": f"{name} takes more memory to read than the {memory // 1024**2:,} MiB that one file gets"}
+        reply = {
+            "fault": f"{job['name']} takes more memory to read than the {memory // 1024**2:,} MiB that one file gets"
+        }
     pipe.send_bytes(orjson.dumps(reply))
+
+
+def _done(content: bytes, job: dict[str, Any]) -> dict[str, Any]:
+    if "page" in job:
+        from shardqa.loader.formats.pdf import marked  # in this process alone, as all that reads files
+
+        return {"png": base64.b64encode(marked.png(content, *job["page"])).decode()}
+    return {"items": [_record(item) for item in _read(content, job["name"], job["limit"])]}
 
 
 def _confine(seconds: float, memory: int) -> None:

@@ -110,7 +110,6 @@ def _name(host: str) -> str:
 
 def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name)
+        return "%" not in name and bool(ipaddress.ip_address(name))  # a zone may be any name
     except ValueError:
         return False
-    return True

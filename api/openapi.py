@@ -1,12 +1,14 @@
 """The OpenAPI description: FastAPI's, with problems as the errors of every operation and the list of their codes."""
 
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 import shardqa
+from shardqa.answer_forms import Form, FormChoice
+from shardqa.answer_lines import AnswerWhen
 from shardqa.api import faults
 from shardqa.api.problems import MEDIA_TYPE, TITLES
 from shardqa.errors import ShardqaError
@@ -32,6 +34,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # of JSON bodies, by the path of their 
         "metadata": {"year": 1871},
     },
 }
+
+
+CHOICES = {"AnswerWhen": get_args(AnswerWhen), "FormChoice": get_args(FormChoice), "Form": get_args(Form)}
 
 
 def operation_id(route: APIRoute) -> str:
@@ -76,8 +81,26 @@ def _describe(app: FastAPI) -> dict[str, Any]:
             }
     for path, example in EXAMPLES.items():
         schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
+    _name_choices(schema["paths"])
+    _name_choices(schemas)
+    schemas |= {name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()}
     schema["x-problems"] = problem_codes()
     return schema
+
+
+def _name_choices(described: Any) -> None:
+    """Refers to a choice by its name wherever it stands, so that generated clients have one type of it."""
+    if isinstance(described, list):
+        for one in described:
+            _name_choices(one)
+    if isinstance(described, dict):
+        name = next((name for name, values in CHOICES.items() if described.get("enum") == list(values)), None)
+        if name is not None:
+            for field in ("enum", "type", "title"):
+                described.pop(field, None)
+            described["$ref"] = REF.format(model=name)
+        for one in described.values():
+            _name_choices(one)
 
 
 def problem_codes() -> list[dict[str, Any]]:

@@ -3,30 +3,44 @@
 Documents are hostile: every text goes in escaped, and as text alone.
 """
 
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote, urlencode
 
+from shardqa.answer_lines import verdict
 from shardqa.errors import ShardqaError
+from shardqa.places import Place
 from shardqa.schema import Answer
 
 ANSWER = "<!-- answer -->"  # where the page takes it
 CORPORA = '<select id="corpus" name="corpus">'
+QUESTION = 'name="q"'
 HEAD = "</head>"
 
 
 def sent_on(html: str, question: str, corpus: str) -> str:
     """The page, which sends a browser without JavaScript on to its plain form."""
-    query = urlencode({"q": question, **({"corpus": corpus} if corpus else {}), "plain": "1"})
+    query = urlencode({**({"q": question} if question else {}), **({"corpus": corpus} if corpus else {}), "plain": "1"})
     refresh = f'<noscript><meta http-equiv="refresh" content="0; url=/?{escape(query)}"></noscript>'
     assert html.count(HEAD) == 1, "the page has one head"
     return html.replace(HEAD, refresh + HEAD)
 
 
-def with_answer(html: str, corpus: str, answer: str) -> str:
-    """The page with a piece of HTML in its place for answers; its form asks the same corpus again."""
-    assert html.count(ANSWER) == html.count(CORPORA) == 1, "the page has one place for an answer, and one for corpora"
-    option = f'<option value="{escape(corpus)}" selected>{escape(corpus)}</option>' if corpus else ""
-    return html.replace(ANSWER, answer).replace(CORPORA, CORPORA + option)
+def with_answer(html: str, question: str, corpus: str, corpora: Sequence[str], answer: str) -> str:
+    """The page with a piece of HTML in its place for answers; its form has the question and offers all corpora."""
+    assert html.count(ANSWER) == html.count(CORPORA) == html.count(QUESTION) == 1, "the page has one place for each"
+    names = dict.fromkeys([*([corpus] if corpus else []), *corpora])
+    every = ["*"] if len(corpora) > 1 and corpus != "*" else []
+    options = "".join(
+        f"<option value='{escape(name)}'{' selected' * (name == corpus)}>{escape(_choice(name))}</option>"
+        for name in [*names, *every]
+    )
+    filled = html.replace(CORPORA, CORPORA + options).replace(QUESTION, f'{QUESTION} value="{escape(question)}"')
+    return filled.replace(ANSWER, answer)
+
+
+def _choice(corpus: str) -> str:
+    return "all corpora" if corpus == "*" else corpus.replace(",", ", ")
 
 
 def of_answer(answer: Answer) -> str:
@@ -37,32 +51,42 @@ def of_answer(answer: Answer) -> str:
     first = answer.start - answer.passage_start
     before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
+    quoted = _quoted(f"{escape(before)}<mark>{escape(answer.answer)}</mark>{escape(after)}")
     return _card(
         f"<p class='answer-text' dir='auto'>{escape(answer.answer)}</p>"
         f"<p class='facts'>{_percent(answer.score)} sure, from {_document(answer)}{where}</p>"
-        f"<blockquote class='passage' dir='auto'>{escape(before)}<mark>{escape(answer.answer)}</mark>"
-        f"{escape(after)}</blockquote>"
+        f"{_row(answer.place) or quoted}"
     )
 
 
 def _unsure(answer: Answer) -> str:
+    said = verdict(answer.absent, answer.parts)
+    lead = f"<p class='answer-text'>{escape(said[0].upper() + said[1:])}.</p>"
     if not answer.parts:
-        return f"<p class='answer-text'>The documents don’t say.</p><p class='lead'>{_nothing_near(answer)}</p>"
-    lead = "<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>"
-    return f"{lead}{_excerpts(answer)}"
+        return lead
+    return f"{lead}<p class='lead'>These sentences come nearest.</p>{_excerpts(answer)}"
 
 
 def _excerpts(answer: Answer) -> str:
     return "".join(
-        f"<blockquote class='passage' dir='auto'>{escape(part.text)}</blockquote>"
-        f"<p class='facts'>{_percent(part.score)} sure, from {_link(answer.corpus, part.document, part.title)}"
+        f"{_row(part.place) or _quoted(escape(part.text))}"
+        f"<p class='facts'>{_percent(part.score)} sure, from {_link(part.corpus, part.document, part.title)}"
         f"{f', {escape(str(part.place))}' if part.place is not None else ''}</p>"
         for part in answer.parts
     )
 
 
-def _nothing_near(answer: Answer) -> str:
-    return f"No passage of {escape(answer.corpus)} has the words of this question."
+def _quoted(inside: str) -> str:
+    return f"<blockquote class='passage' dir='auto'>{inside}</blockquote>"
+
+
+def _row(place: Place | None) -> str:
+    """The row of a table as its file has it; empty where it stands in none."""
+    if place is None or not place.cells:
+        return ""
+    names = "".join(f"<th>{escape(name)}</th>" for name, _ in place.cells)
+    values = "".join(f"<td dir='auto'>{escape(value)}</td>" for _, value in place.cells)
+    return f"<div class='row-of-table'><table><tr>{names}</tr><tr>{values}</tr></table></div>"
 
 
 def of_fault(fault: ShardqaError) -> str:
@@ -75,7 +99,8 @@ def _card(inside: str) -> str:
 
 def _document(answer: Answer) -> str:
     assert answer.document is not None, "an answer stands in a document"
-    return _link(answer.corpus, answer.document, answer.title)
+    assert answer.document_corpus is not None, "and that in a corpus"
+    return _link(answer.document_corpus, answer.document, answer.title)
 
 
 def _link(corpus: str, document: str, title: str | None) -> str:

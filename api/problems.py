@@ -6,13 +6,14 @@ reference to this server's own list of codes (/docs#<code>); `instance` is the r
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from shardqa.api import faults
@@ -20,6 +21,7 @@ from shardqa.errors import ShardqaError
 from shardqa.http_schema import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
+NOTHING = Path(__file__).parent / "page" / "404.html"
 RETRY_SECONDS = {429: 1, 503: 2}  # Retry-After: a slot frees in about one question; a shard is back in seconds
 CLIENT_LEFT = 499  # nginx's number for it; nobody reads this reply, but the log and the metrics do
 SHOWN = 80  # characters of a refused value that a problem repeats
@@ -32,17 +34,24 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_cursor": ("Not a cursor", "Send the `cursor` of the page before, as it is; without one, the list begins."),
     "bad_backup": ("A backup is damaged", "Take another copy of the file, or another backup."),
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
-    "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
+    "bad_document": (
+        "A document that can't be used",
+        "The detail says why. Another form of the file may do, or its text as UTF-8.",
+    ),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
-    "bad_filter": ("Not a filter", "docs/http.md shows the form; bounds are numbers or dates."),
+    "bad_filter": ("Not a filter", """Like {"metadata": {"year": {"gte": 2020}}}; bounds are numbers or dates."""),
     "bad_form": ("Not a form of files", "Send multipart/form-data whose parts are files, each with a filename."),
     "bad_http": ("Not HTTP as this server takes it", "Use a library for HTTP/1.1, and wait for replies."),
     "bad_json": ("The body is not JSON", "Send one JSON value, encoded as UTF-8."),
-    "bad_key": ("Not a key of this form", "docs/keys.md lists the forms."),
+    "bad_key": ("Not a key of this form", "Use the form that the detail names."),
     "bad_limit": ("A number outside its range", "Use a number inside the range named."),
     "bad_model": ("A model that can't be used", "Store the model again, from a folder that passes its checks."),
+    "bad_words": ("Not synonyms", "Each line is `pto, paid time off` (both ways) or `k8s => kubernetes`."),
     "body_too_large": ("The body is too large", "Send the documents in several requests."),
-    "cluster_unavailable": ("No shard can answer", "GET /readyz says what is missing; try again once it is ready."),
+    "cluster_unavailable": (
+        "A part of the cluster is missing",
+        "GET /readyz says what is missing; try again once it is ready.",
+    ),
     "corpus_dropping": ("The corpus is being dropped", "GET /v1/corpora/{corpus} is 404 once it is gone; then add."),
     "document_too_large": ("The document is too large", "Split it into several documents."),
     "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),
@@ -55,6 +64,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "internal": ("A fault of the server", "Try again; if it stays, report the instance, which the log has."),
     "invalid_request": ("The request has a wrong field", "Correct the fields named in errors; /docs lists them all."),
     "method_not_allowed": ("Not a method of this address", "Use a method named in the Allow header."),
+    "no_file": ("No file is kept", "GET /v1/documents/{id} has its text; upload the file again to keep it."),
     "no_such_route": ("No such address", "GET /docs lists all addresses."),
     "key_wanted": ("A key is needed", "Send Authorization: Bearer KEY; 'shardqa keys create' makes one."),
     "key_refused": ("Not a valid key", "Ask whoever runs the server for a new key ('shardqa keys create')."),
@@ -75,6 +85,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "several_corpora": ("Several corpora", "Send `corpus` with the question; GET /v1/corpora lists them."),
     "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
     "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
+    "unknown_task": ("No such task", "Send the files again; the reply's Location is the task's address."),
     "id_taken": (
         "Another file's document has this id",
         "Give it another id, or delete the one that is there first.",
@@ -181,6 +192,8 @@ def install(app: FastAPI) -> None:
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         fault, headers = _of_http(request, error)
+        if error.status_code == 404 and request.headers.get("accept", "").startswith("text/html"):  # a browser's
+            return HTMLResponse(NOTHING.read_text(encoding="utf-8"), 404)
         return reply(fault, request.scope, headers=headers)
 
     async def validation_error(request: Request, error: Exception) -> Response:

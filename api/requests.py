@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from hashlib import blake2b
 from typing import Any, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from shardqa.api import problems
@@ -57,10 +58,19 @@ def _parameter_fault(name: str, count: int, known: list[str]) -> str:
 
 
 def _known_parameters(request: Request) -> list[str]:
-    """As the address's description has them."""
+    """The parameters that the address's description names."""
     method = "get" if request.method == "HEAD" else request.method.lower()
     operation = problems.operations(request)[method]
     return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+
+
+def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str], media_type: str) -> Response:
+    """The reply with a tag of its content; 304 where the client has the same. Weak, since gzip may come between."""
+    content = body.encode() if isinstance(body, str) else body
+    tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
+    sent = {"ETag": tag, "Cache-Control": "private, no-cache", **headers}
+    known = {one.strip() for one in request.headers.get("if-none-match", "").split(",")}
+    return Response(status_code=304, headers=sent) if tag in known else Response(content, 200, sent, media_type)
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

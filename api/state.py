@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from shardqa.api.authorized_engine import AuthorizedEngine
+from shardqa.api.background import Background
 from shardqa.api.connection import Connection
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.gate import Gate
@@ -20,6 +21,7 @@ class State:
     connection: Connection
     readers: FileReaders
     gate: Gate
+    background: Background
 
     def corpus_of(self, name: str | None) -> str:
         """The corpus that a request names, else the server's default."""

@@ -23,7 +23,8 @@ function verbs(answer) {
   return [...found, elsewhere(answer)];
 }
 
-function copier(name, text) {
+/** A button that copies a text and says so. */
+export function copier(name, text) {
   const button = make("button", { type: "button", class: "plain", click }, name);
   async function click() {
     button.textContent = (await copy(text())) ? "Copied" : "Not allowed";
@@ -76,7 +77,7 @@ function elsewhere(answer) {
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 function curl(answer) {
-  const body = JSON.stringify({ question: answer.question, corpus: answer.corpus });
+  const body = JSON.stringify({ question: answer.question, corpus: answer.corpus, filter: answer.filter });
   return `curl -s ${location.origin}/v1/ask -H 'content-type: application/json' \\\n  -d ${quoted(body)}`;
 }
 
@@ -132,7 +133,8 @@ function judgement(answer) {
 
   function keep(answers, document) {
     judge({ question, corpus, document, answers });
-    tell({ question, corpus, document, answers });
+    // what was found says something of its own corpus, what was not of each
+    for (const one of document ? [answer.document_corpus] : corpus.split(",")) tell({ question, corpus: one, document, answers });
     show();
   }
 

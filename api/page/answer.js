@@ -2,10 +2,13 @@
 
 import { actions, placeOf } from "/static/actions.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
-import { split } from "/static/text.js";
+import { passagesLeft } from "/static/passages.js";
+import { listsOf, sentencesAround, split } from "/static/text.js";
 import { why } from "/static/why.js";
 
 const LONG = 90; // characters of an answer that gets smaller type
+const NEAR = 1 / 3; // share of the first one's score from which another answer is possible
+const SAY_NOTHING = new Set("a an and as at by for from he her his in is it its of on or she that the their these they this those to was were with".split(" "));
 const PHASES = [
   ["cache", "looked for a kept answer"],
   ["terms", "collected term statistics"],
@@ -17,74 +20,103 @@ const PHASES = [
 export function answerParts(answer, again) {
   return [
     answer.partial ? partialNote(answer) : null,
-    answer.no_answer ? noAnswerCard(answer, again) : answerCard(answer, again),
-    candidatesSection(answer),
+    answer.warnings.map((warning) => note(`Mind that ${warning}.`)),
+    answer.no_answer ? noAnswerCard(answer) : answerCard(answer),
+    isFar(answer) ? passagesLeft(answer) : candidatesSection(answer),
     why(answer),
-    howSection(answer),
-  ].filter(Boolean);
+    howSection(answer, again),
+  ]
+    .flat()
+    .filter(Boolean);
 }
+
+const note = (text) => make("p", { class: "note", role: "note" }, text);
+
+/** Whether nothing is answered and nothing is near. */
+const isFar = (answer) => answer.no_answer && answer.parts.length === 0;
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
-  if (answer.no_answer) return answer.parts.length > 0 ? `No sure answer. Nearest: ${answer.parts[0].text}` : "The documents don’t say.";
+  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${answer.parts[0].text}`;
   return `Answer: ${answer.answer}. ${confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
-function answerCard(answer, again) {
-  if (answer.form !== "span") return partsCard(answer, again);
+function answerCard(answer) {
+  if (answer.form !== "span") return partsCard(answer);
   return make(
     "article",
     { class: "card answer", "aria-label": "Answer" },
     make("p", { class: answer.answer.length > LONG ? "answer-text long" : "answer-text", dir: "auto" }, answer.answer),
-    make(
-      "p",
-      { class: "facts" },
-      sure(answer),
-      documentLink(answer, answer.document, answer.title, answer.start, answer.end),
-      placeOf(answer.place),
-      cacheChip(answer, again),
-    ),
+    make("p", { class: "facts" }, sure(answer), documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title), placeOf(answer.place)),
     passage(answer),
     evidence(answer),
     actions(answer),
   );
 }
 
-/** Sentences or the items of a list, each with the way to its place. */
-function partsCard(answer, again) {
+/** Sentences, or a list of items; each leads to its place, and one line says where they are from. */
+function partsCard(answer) {
+  const isList = answer.form === "list";
+  const documents = new Map(answer.parts.map((part) => [`${part.corpus} ${part.document}`, part]).reverse());
+  const sources = [...documents.values()].reverse().map((part) => documentLink(answer, part, part.title));
   return make(
     "article",
     { class: "card answer", "aria-label": "Answer" },
-    answer.parts.map((part) => excerpt(answer, part, "answer-text long")),
-    make("p", { class: "facts" }, sure(answer), cacheChip(answer, again)),
+    isList
+      ? itemList(answer)
+      : answer.parts.map((part) => words(part, "answer-text long")),
+    make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 ? placeOf(answer.place) : null),
     actions(answer),
   );
 }
 
-function noAnswerCard(answer, again) {
-  const isNear = answer.parts.length > 0;
+/** The items of a list; one that stands as such in its document keeps its numbers. */
+function itemList(answer) {
+  const items = answer.parts.flatMap((part) => {
+    const points = (from, to) => [...part.text.slice(from, to)].length;
+    const item = ({ number, first, last }) => {
+      const start = part.start + points(0, first);
+      return { ...part, number, text: part.text.slice(first, last), start, end: start + points(first, last) };
+    };
+    return listsOf(part.text)[0]?.map(item) ?? [part];
+  });
+  return make(items[0].number ? "ol" : "ul", { class: "items" }, items.map((one) => make("li", { dir: "auto", value: one.number }, linkTo(answer, one, one.text))));
+}
+
+function noAnswerCard(answer) {
+  if (isFar(answer)) return make("article", { class: "card answer none", "aria-label": "No answer" }, make("p", { class: "answer-text" }, unsaid(answer, (word) => make("b", {}, word))), actions(answer));
   return make(
     "article",
-    { class: "card answer none", "aria-label": isNear ? "No sure answer" : "No answer" },
-    make("p", { class: "answer-text" }, isNear ? "No sure answer." : "The documents don’t say."),
-    make(
-      "p",
-      { class: "lead" },
-      isNear ? "These sentences come nearest." : `No passage of ${answer.corpus} has the words of this question.`,
-    ),
+    { class: "card answer none", "aria-label": "No sure answer" },
+    make("p", { class: "answer-text" }, "No sure answer."),
+    make("p", { class: "lead" }, answer.absent.length > 0 ? ["No passage has ", named(answer.absent), ". "] : "", "These sentences come nearest."),
     answer.parts.map((part) => excerpt(answer, part)),
-    make("p", { class: "facts" }, cacheChip(answer, again)),
     actions(answer),
   );
 }
 
-function excerpt(answer, part, look = null) {
+/** What the documents leave out, in pieces; `look` makes something of each word. */
+const unsaid = (answer, look) => (answer.absent.length > 0 ? ["Your documents don’t mention ", named(answer.absent, look), "."].flat() : ["Your documents don’t say."]);
+
+const named = (words, look = (word) => word) => words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
+
+function excerpt(answer, part) {
   return make(
     "div",
     { class: "evidence" },
-    make("p", { class: look, dir: "auto" }, part.text),
-    make("p", { class: "facts" }, documentLink(answer, part.document, part.title, part.start, part.end), placeOf(part.place)),
+    words(part),
+    make("p", { class: "facts" }, documentLink(answer, part, part.title), placeOf(part.place)),
   );
+}
+
+/** An excerpt as its file has it: of a table the row, since the text there is a sentence that shardqa wrote. */
+function words(part, look = null) {
+  return part.place?.cells ? row(part.place.cells) : make("p", { class: look, dir: "auto" }, part.text);
+}
+
+function row(cells, answer = null) {
+  const line = (tag, side) => make("tr", {}, cells.map((cell) => make(tag, { dir: "auto" }, cell[side] === answer ? make("mark", {}, answer) : cell[side])));
+  return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, make("table", {}, make("thead", {}, line("th", 0)), make("tbody", {}, line("td", 1))));
 }
 
 /** Three words for a score, cut where the reader's own lines are. */
@@ -98,11 +130,11 @@ function sure(answer) {
   return make(
     "details",
     { class: "sure" },
-    make("summary", {}, gauge(answer.score), confidence(answer)),
+    make("summary", {}, gauge(answer.score), `${confidence(answer)} · ${percent(answer.score)}`),
     make(
       "p",
       { class: "explained" },
-      `The score is ${percent(answer.score)}: of answers with such a score, about so many are right. `,
+      `Of answers with such a score, about ${percent(answer.score)} are right. `,
       `Sure begins at ${percent(lines.sure)}, likely at ${percent(lines.balanced)}. `,
       `Below ${percent(answer.needed)} nothing was answered.`,
     ),
@@ -115,56 +147,79 @@ function gauge(score) {
   return make("span", { class: "gauge", "aria-hidden": "true" }, fill);
 }
 
-function documentLink(answer, id, title, start, end) {
-  const query = new URLSearchParams({ corpus: answer.corpus, id, start, end, q: answer.question });
-  return make("a", { class: "doc", href: `/document?${query}` }, foreign(title || id));
+/** The link with its corpus, where several were asked. */
+function documentLink(answer, part, text) {
+  const link = linkTo(answer, part, text);
+  return answer.corpus.includes(",") ? make("span", {}, link, make("span", { class: "quiet" }, ` in ${part.corpus}`)) : link;
+}
+
+function linkTo(answer, { corpus, document, start, end }, text) {
+  const query = new URLSearchParams({ corpus, id: document, start, end, q: answer.question, asked: answer.corpus });
+  return make("a", { class: "doc", href: `/document?${query}` }, foreign(text || document));
 }
 
 function cacheChip(answer, again) {
   if (!answer.cached) return make("span", { class: "chip" }, "read just now");
   const place = answer.cache === "process" ? "kept in memory" : "kept in Redis";
-  return make("span", {}, make("span", { class: "chip" }, place), " ", make("button", { type: "button", class: "plain", click: again }, "Read afresh"));
+  return [make("span", { class: "chip" }, place), " ", make("button", { type: "button", class: "plain", click: again }, "Read afresh")];
 }
 
+/** The two sentences around the mark; the rest of the passage on a press. */
 function passage(candidate) {
-  const [before, inside, after] = split(
-    candidate.passage,
-    candidate.start - candidate.passage_start,
-    candidate.end - candidate.passage_start,
-  );
-  return make("blockquote", { class: "passage", dir: "auto" }, before, make("mark", {}, inside), after);
+  if (candidate.place?.cells) return row(candidate.place.cells, candidate.answer);
+  const [before, inside, after] = split(candidate.passage, candidate.start - candidate.passage_start, candidate.end - candidate.passage_start);
+  const mark = make("mark", {}, inside);
+  const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);
+  const quote = make("blockquote", { class: "passage", dir: "auto" }, before.slice(from).trimStart(), mark, candidate.passage.slice(before.length + inside.length, to).trimEnd());
+  if (!before.slice(0, from).trim() && !candidate.passage.slice(to).trim()) return quote;
+  const whole = () => {
+    quote.replaceChildren(before, mark, after);
+    more.remove();
+  };
+  const more = make("button", { type: "button", class: "plain more", click: whole }, "Show more");
+  return [quote, more];
 }
 
 /** The sentences that support the answer, where they are more than its own. */
 function evidence(answer) {
-  const further = answer.evidence.filter((one) => !(one.start <= answer.start && answer.start < one.end));
+  const further = answer.parts.filter((one) => !(one.start <= answer.start && answer.start < one.end));
   if (further.length === 0) return null;
-  return make("div", { class: "evidence" }, make("h2", {}, "Also says"), further.map((one) => make("p", { dir: "auto" }, one.text)));
+  return make("div", { class: "evidence" }, make("h2", {}, "Also says"), further.map((one) => words(one)));
 }
 
 function partialNote(answer) {
-  return make(
-    "p",
-    { class: "note", role: "note" },
+  return note(
     `${plural(answer.failed.length, "shard", "shards")} did not answer (${answer.failed.join(", ")}): the documents there were not looked at.`,
   );
 }
 
 function candidatesSection(answer) {
-  const others = answer.no_answer || answer.form !== "span" ? answer.n_best : answer.n_best.filter((one) => !isAnswer(one, answer));
+  const others = possible(answer);
   if (others.length === 0) return null;
   return make(
     "section",
-    { class: "section", "aria-label": "Candidates" },
-    make("h2", {}, answer.no_answer ? "Closest guesses" : "Other candidates"),
+    { class: "section", "aria-label": "Other possible answers" },
+    make("h2", {}, answer.no_answer ? "Closest guesses" : "Other possible answers"),
     make("ol", { class: "candidates" }, others.map((one) => candidateRow(answer, one))),
   );
 }
 
+/** Candidates near the first one's score that say something which neither the answer, the question nor one before says. */
+function possible(answer) {
+  const said = [wordsOf(answer.answer ?? ""), wordsOf(answer.question)];
+  return answer.n_best.filter((one) => {
+    const own = wordsOf(one.answer);
+    if (one.score < NEAR * answer.n_best[0].score || said.some((other) => [...own].every((word) => other.has(word)))) return false;
+    said.push(own);
+    return true;
+  });
+}
+
+/** The words of a text that say something. */
+const wordsOf = (text) => new Set((text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !SAY_NOTHING.has(word)));
+
 /** The shard whose reader found the answer; a span is always the first of the candidates. */
 const shardOf = (answer) => answer.n_best[0].shard;
-
-const isAnswer = (one, answer) => one.document === answer.document && one.start === answer.start && one.end === answer.end;
 
 function candidateRow(answer, one) {
   const summary = make(
@@ -179,7 +234,7 @@ function candidateRow(answer, one) {
     "div",
     { class: "more" },
     passage(one),
-    documentLink(answer, one.document, one.title, one.start, one.end),
+    documentLink(answer, one, one.title),
     " ",
     placeOf(one.place),
   );
@@ -189,13 +244,13 @@ function candidateRow(answer, one) {
 const milliseconds = (value) => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
 
 /** What an operator wants to know, folded away. */
-function howSection(answer) {
+function howSection(answer, again) {
   const where = answer.no_answer || answer.form !== "span" ? null : `The answer is at characters ${count(answer.start)} to ${count(answer.end)} of ${answer.document}.`;
   return make(
     "details",
     { class: "how" },
     make("summary", {}, "How it was found", make("b", {}, milliseconds(answer.timing.total))),
-    make("p", { class: "quiet" }, where),
+    make("p", { class: "facts" }, cacheChip(answer, again), make("span", { class: "quiet" }, where)),
     timesSection(answer),
     shardsSection(answer),
   );

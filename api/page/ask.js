@@ -2,12 +2,18 @@
 
 import { takeFeedback } from "/static/actions.js";
 import { answerParts, spoken } from "/static/answer.js";
+import { choose, chosenCorpora, fillChoice, installChoice } from "/static/choice.js";
 import { installCorpora, showCards } from "/static/corpora.js";
-import { byId, make, plural, problemCard } from "/static/dom.js";
+import { byId, foreign, make, plural, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
-import { forgetRecent, recent, remember as rememberQuestion } from "/static/storage.js";
+import { installCombobox } from "/static/combobox.js";
+import { forgetRecent, lastCorpus, recent, remember as rememberQuestion, rememberCorpus } from "/static/storage.js";
+import { goesOn } from "/static/followup.js";
+import { passagesView } from "/static/passages.js";
 import { installOwnText } from "/static/own.js";
 
+const SUGGESTING = 4; // corpora whose headings are suggested at once
+const TRIED = 3; // headings that are offered as questions
 const N_BEST = 6; // candidates shown: the answer and five others
 
 // Questions to try on the corpus that is shipped; the last one it does not answer.
@@ -21,7 +27,9 @@ const EXAMPLES = {
 };
 
 let asking = null; // AbortController of the question under way
+let last = null; // {title, corpus} of the last answer
 let corpora = [];
+let suggestions = []; // titles and headings of the corpora that are chosen
 let loads = 0; // how often the corpora were asked for: only the last reply counts
 let loaded = Promise.resolve(); // done when the choice of corpora stands: a quick first question waits for it
 
@@ -48,25 +56,30 @@ async function loadCorpora(wanted) {
   const listed = corpora.map((one) => one.name);
   const own = listed.filter((name) => !(name in EXAMPLES)); // the example never goes before these
   const preferred = own.length > 0 ? own : listed;
-  const chosen = wanted || (preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
-  const names = new Set([...listed, chosen]);
-  corpus.replaceChildren(...[...names].map((name) => make("option", { value: name, selected: name === chosen }, name)));
-  corpus.value = chosen;
+  const last = lastCorpus();
+  const isThere = last !== undefined && last.split(",").every((name) => name === "*" || listed.includes(name));
+  const chosen = wanted || (isThere ? last : preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
+  fillChoice(listed, chosen);
   showCorpus();
 }
 
 function showCorpus() {
-  const one = corpora.find((known) => known.name === corpus.value);
-  byId("size").textContent = one
-    ? `${plural(one.documents, "document", "documents")}, ${plural(one.passages, "passage", "passages")}`
+  const chosen = chosenCorpora();
+  const found = corpora.filter((known) => chosen.includes(known.name));
+  const sum = (field) => found.reduce((total, one) => total + one[field], 0);
+  byId("size").textContent = found.length > 0
+    ? `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`
     : "no documents yet: add a text below";
-  const examples = (one && EXAMPLES[one.name]) || [];
+  showExamples((found.length === 1 && EXAMPLES[found[0].name]) || []);
+  if (corpora.length === 0) byId("own").open = true;
+  showCards(corpora, chosen);
+  showRecent();
+  suggest(chosen);
+}
+
+function showExamples(examples) {
   byId("examples").hidden = examples.length === 0;
   byId("examples").replaceChildren(...examples.map((text) => make("li", {}, make("button", { type: "button", click: () => ask(text) }, text))));
-  if (corpora.length === 0) byId("own").open = true;
-  showCards(corpora, corpus.value);
-  showRecent();
-  suggest(corpus.value);
 }
 
 /** What was asked before in this browser, of any corpus. */
@@ -74,25 +87,30 @@ function showRecent() {
   const asked = recent();
   byId("recent").hidden = asked.length === 0;
   const again = ({ question: text, corpus: name }) => () => {
-    if ([...corpus.options].some((option) => option.value === name)) corpus.value = name;
+    choose(name);
+    showCorpus();
     ask(text);
   };
   byId("recent")
     .querySelector("ul")
-    .replaceChildren(...asked.map((one) => make("li", {}, make("button", { type: "button", class: "plain", click: again(one) }, one.question), make("span", { class: "quiet" }, ` in ${one.corpus}`))));
+    .replaceChildren(...asked.map((one) => make("li", {}, make("button", { type: "button", class: "plain", click: again(one) }, one.question), make("span", { class: "quiet" }, ` in ${one.corpus.replaceAll(",", ", ")}`))));
 }
 
-/** Titles and headings of the corpus complete what is typed. */
-async function suggest(name) {
+/** Titles and headings of the corpora complete what is typed; the last ones are questions to try where none are written. */
+async function suggest(names) {
+  const chosen = corpus.value;
   try {
-    const { suggestions } = await client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`);
-    if (corpus.value === name) byId("suggestions").replaceChildren(...suggestions.map((text) => make("option", { value: text })));
+    const found = await Promise.all(names.slice(0, SUGGESTING).map((name) => client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`)));
+    if (corpus.value !== chosen) return;
+    suggestions = found.flatMap((one) => one.suggestions);
+    if (byId("examples").hidden) showExamples(suggestions.slice(-TRIED));
   } catch {
-    byId("suggestions").replaceChildren(); // a help that is not there harms nobody
+    suggestions = []; // a help that is not there harms nobody
   }
 }
 
-async function ask(text, { fresh = false, remember = true } = {}) {
+/** `within` is the title of the documents that are asked; without it, all are. */
+async function ask(text, { fresh = false, remember = true, view = "answer", within = null } = {}) {
   question.value = text;
   if (!text.trim()) {
     question.focus();
@@ -102,21 +120,53 @@ async function ask(text, { fresh = false, remember = true } = {}) {
   const mine = (asking = new AbortController());
   await loaded;
   if (mine.signal.aborted) return;
-  if (remember) history.pushState(null, "", `/?${new URLSearchParams({ q: text, corpus: corpus.value })}`);
+  if (remember) history.pushState(null, "", addressOf(text, view, within));
+  showViews(text, view, within);
   document.title = `${text} · shardqa`;
   document.body.classList.add("asked");
   wait();
   try {
-    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, signal: mine.signal };
+    if (view === "passages") {
+      const parts = await passagesView(text, { corpus: corpus.value || null, filter: titled(within), signal: mine.signal });
+      show(parts, parts[0].querySelector("h2").textContent);
+      return;
+    }
+    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, filter: titled(within), signal: mine.signal };
     const answer = await client.ask(text, options);
-    show(answerParts(answer, () => ask(text, { fresh: true, remember: false })), spoken(answer));
+    const parts = answerParts({ ...answer, filter: titled(within) }, () => ask(text, { fresh: true, remember: false, within }));
+    show(within === null ? parts : [narrowed(text, within), ...parts], spoken(answer));
+    if (!answer.no_answer) last = { title: answer.title, corpus: corpus.value };
     byId("model").textContent = answer.model;
     rememberQuestion(text, answer.corpus);
+    rememberCorpus(corpus.value);
     showRecent();
   } catch (problem) {
     if (problem.name === "AbortError") return;
-    show([problemCard(problem, () => ask(text, { remember: false }))], problem.title);
+    show([problemCard(problem, () => ask(text, { remember: false, view, within }))], problem.title);
   }
+}
+
+const titled = (title) => (title === null ? undefined : { title });
+
+const addressOf = (text, view, within) => `/?${new URLSearchParams({ q: text, corpus: corpus.value, ...(view === "answer" ? {} : { view }), ...(within === null ? {} : { within }) })}`;
+
+/** Says which document alone was asked, and asks all on a press. */
+function narrowed(text, title) {
+  const all = make("button", { type: "button", class: "plain", click: () => ask(text) }, "Ask all documents");
+  return make("p", { class: "note", role: "note" }, "This goes on from your last question, so only ", make("b", {}, foreign(title)), " was asked. ", all);
+}
+
+/** The two views of a question: what it is answered by, and the passages that have its words. */
+function showViews(text, current, within) {
+  const views = [["answer", "Answer"], ["passages", "Passages"]].map(([view, name]) => {
+    const click = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // into a tab of its own, as links go
+      event.preventDefault();
+      ask(text, { view, within });
+    };
+    return make("a", { href: addressOf(text, view, within), "aria-current": view === current ? "page" : null, click }, name);
+  });
+  byId("views").replaceChildren(...views);
 }
 
 function wait() {
@@ -141,7 +191,7 @@ async function start() {
   if (mine.signal.aborted) return; // the visitor was quicker, and asked
   const text = address.get("q");
   if (text) {
-    await ask(text, { remember: false });
+    await ask(text, { remember: false, view: address.get("view") ?? undefined, within: address.get("within") });
   } else if (!result.querySelector(".problem")) {
     result.replaceChildren();
     document.body.classList.remove("asked");
@@ -151,9 +201,20 @@ async function start() {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  ask(question.value);
+  const follows = last?.corpus === corpus.value && last.title && goesOn(question.value);
+  ask(question.value, { within: follows ? last.title : null });
 });
-corpus.addEventListener("change", showCorpus);
+installChoice(showCorpus);
+installCombobox(question, byId("suggestions"), {
+  asked: () => recent().map((one) => one.question),
+  titles: () => suggestions,
+  again: (text) => {
+    const { corpus: name } = recent().find((one) => one.question === text);
+    choose(name);
+    showCorpus();
+    ask(text);
+  },
+});
 addEventListener("popstate", () => {
   question.value = ""; // before the corpora are read again: what is typed meanwhile stays
   start();

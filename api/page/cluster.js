@@ -1,14 +1,15 @@
-// The nodes, looked at every few seconds: slots, shards, replicas, index and reader, and how fast each replies.
+// The nodes, looked at every few seconds: a row each, with lines of what it was asked, how much of that it kept, and its times.
 
-import { byId, count, make, plural } from "/static/dom.js";
+import { byId, count, make, percent, plural } from "/static/dom.js";
 import { client } from "/static/client.js";
 
 const EVERY = 2000; // ms between two looks
-const KEPT = 40; // latencies of a node that are drawn
+const KEPT = 40; // looks that are drawn
 const SLOTS = 16384;
 const SVG = "http://www.w3.org/2000/svg";
+const HEADS = ["Node", "State", "Slots", "Documents", "Questions", "Kept", "Reading", "PING"];
 
-const latencies = new Map(); // node -> last milliseconds, oldest first
+const looks = new Map(); // node -> its last looks, oldest first
 
 async function look() {
   try {
@@ -22,15 +23,24 @@ async function look() {
   setTimeout(look, EVERY);
 }
 
+/** Counts become what came since the last look. */
 function note(node) {
-  const known = latencies.get(node.node) ?? [];
-  if (node.ms !== null) known.push(node.ms);
-  latencies.set(node.node, known.slice(-KEPT));
+  const known = looks.get(node.node) ?? [];
+  const before = known.at(-1);
+  const now = { at: performance.now(), node, ping: node.ms, questions: null, kept: null, reading: null };
+  if (before && node.answers_read !== null && before.node.answers_read !== null) {
+    const since = (field) => Math.max(0, node[field] - before.node[field]); // a restart begins anew
+    const [kept, read] = [since("answers_kept"), since("answers_read")];
+    now.questions = (kept + read) / ((now.at - before.at) / 1000);
+    now.kept = kept + read > 0 ? kept / (kept + read) : null;
+    now.reading = read > 0 ? since("reading_ms") / read : null;
+  }
+  looks.set(node.node, [...known, now].slice(-KEPT));
 }
 
 function show(nodes, model) {
   const masters = nodes.filter((node) => node.role === "master");
-  const served = masters.reduce((sum, node) => sum + slotsOf(node), 0);
+  const served = masters.filter((node) => !node.error).reduce((sum, node) => sum + slotsOf(node), 0);
   const broken = nodes.filter((node) => node.error).length;
   byId("said").textContent = [
     `${plural(masters.length, "shard", "shards")}, ${plural(nodes.length - masters.length, "replica", "replicas")}`,
@@ -39,7 +49,9 @@ function show(nodes, model) {
     `reader ${model}`,
   ].join("; ");
   byId("slots").replaceChildren(...slotBar(masters));
-  byId("shards").replaceChildren(...masters.map((master) => card(master, nodes.filter((node) => node.master === master.node))));
+  const head = make("tr", {}, HEADS.map((text) => make("th", { scope: "col" }, text)));
+  const rows = masters.flatMap((master) => [master, ...nodes.filter((node) => node.master === master.node)]).map(row);
+  byId("shards").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
 }
 
 const slotsOf = (node) => node.slots.reduce((sum, [first, last]) => sum + last - first + 1, 0);
@@ -53,44 +65,49 @@ function slotBar(masters) {
   });
 }
 
-function card(master, replicas) {
-  const facts = [
-    ["Slots", `${count(slotsOf(master))}${master.moving ? `, ${count(master.moving)} on their way` : ""}`],
-    ["Holds", `${plural(master.documents, "document", "documents")} in ${plural(master.passages, "passage", "passages")}`],
-    ["Index", master.indexing ? "still reads its passages" : "complete"],
-    ["Reader", master.has_reader === null ? "not known" : master.has_reader ? "stored" : "missing: shardqa prepare stores it"],
-    ["Worker", master.worker ?? "this user may not read INFO"],
-    ["Writes", master.refuses ?? "taken"],
-    ["PING", latency(master)],
-  ].filter(() => !master.error);
+function row(node) {
+  const isMaster = node.role === "master";
+  const wrong = faults(node);
   return make(
-    "article",
-    { class: isWell(master) ? "card shard" : "card shard bad", "aria-label": `Shard ${master.node}` },
-    make("h2", {}, master.node, make("span", { class: "state" }, isWell(master) ? "answers" : "needs a look")),
-    master.error ? make("p", { class: "error" }, master.error) : null,
-    make("dl", {}, facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
-    replicas.length > 0 ? make("ul", { class: "replicas" }, replicas.map(replicaLine)) : null,
+    "tr",
+    { class: node.role },
+    make("th", { scope: "row" }, make("code", {}, node.node), isMaster ? null : make("small", {}, "replica")),
+    make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.length > 0 ? wrong.join("; ") : "answers"),
+    make("td", {}, isMaster ? `${count(slotsOf(node))}${node.moving ? `, ${count(node.moving)} moving` : ""}` : ""),
+    make("td", {}, isMaster && !node.error ? [count(node.documents), make("small", {}, plural(node.passages, "passage", "passages"))] : ""),
+    isMaster ? [measured(node, "questions", (value) => `${value.toFixed(1)} /s`), measured(node, "kept", percent), measured(node, "reading", milliseconds)] : [1, 2, 3].map(() => make("td", {})),
+    measured(node, "ping", milliseconds),
   );
 }
 
-const isWell = (node) => !node.error && !node.indexing && node.has_reader !== false && !node.refuses && (node.worker === null || node.worker === "ready");
-
-const replicaLine = (node) =>
-  make("li", {}, "replica ", make("code", {}, node.node), " ", node.error ? make("span", { class: "error" }, node.error) : [` worker ${node.worker ?? "not known"}, PING `, latency(node)]);
-
-function latency(node) {
-  const known = latencies.get(node.node) ?? [];
-  if (node.ms === null) return "no reply";
-  return [`${node.ms.toFixed(2)} ms`, spark(known)];
+/** What is not as it should be, in people's words. */
+function faults(node) {
+  if (node.error) return [node.error];
+  return [
+    node.indexing ? "still reads its passages" : "",
+    node.has_reader === false ? "has no reader: run shardqa prepare" : "",
+    node.refuses ? `takes no writes: ${node.refuses}` : "",
+    node.worker !== null && node.worker !== "ready" ? `its worker is ${node.worker}` : "",
+  ].filter(Boolean);
 }
 
-/** The last latencies as a line; the highest reaches the top. */
+const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : count(Math.round(value))} ms`;
+
+/** The last value that is known, and all of them as a line. */
+function measured(node, name, worded) {
+  const values = looks.get(node.node).map((one) => one[name]);
+  const last = values.findLast((value) => value !== null);
+  return make("td", {}, last === undefined ? make("span", { class: "quiet" }, "none yet") : [worded(last), spark(values)]);
+}
+
+/** Values as a line, the highest at the top; a look that had none leaves a gap. */
 function spark(values) {
   const drawn = document.createElementNS(SVG, "svg");
-  for (const [name, value] of Object.entries({ class: "spark", width: 80, height: 16, viewBox: "0 0 80 16", "aria-hidden": "true" })) drawn.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ class: "spark", width: 72, height: 18, viewBox: "0 0 72 18", "aria-hidden": "true" })) drawn.setAttribute(name, value);
   const top = Math.max(...values, 0.001);
+  const points = values.map((value, n) => (value === null ? null : `${(72 * n) / (KEPT - 1)},${16.5 - (15 * value) / top}`)).filter(Boolean);
   const line = document.createElementNS(SVG, "polyline");
-  line.setAttribute("points", values.map((value, n) => `${(80 * n) / (KEPT - 1)},${15 - (14 * value) / top}`).join(" "));
+  line.setAttribute("points", points.length === 1 ? `${points[0]} ${points[0]}` : points.join(" "));
   drawn.append(line);
   return drawn;
 }

@@ -15,7 +15,7 @@ export function showCards(corpora, current) {
   byId("corpora").hidden = corpora.length === 0;
   byId("corpora")
     .querySelector("ul")
-    .replaceChildren(...corpora.map((one) => card(one, one.name === current)));
+    .replaceChildren(...corpora.map((one) => card(one, current.includes(one.name))));
 }
 
 function card(corpus, isCurrent) {
@@ -23,7 +23,7 @@ function card(corpus, isCurrent) {
   return make(
     "li",
     { class: isCurrent ? "current" : "" },
-    make("h3", {}, corpus.name),
+    make("h3", {}, make("a", { href: `/corpus/${corpus.name}` }, corpus.name)),
     make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.characters)}${encoding(corpus)}`),
     make(
       "p",

@@ -1,6 +1,7 @@
 // One document: its outline, the answer's span and all other candidates marked, with ticks beside the scroll bar.
 
-import { placeOf } from "/static/actions.js";
+import { copier, placeOf } from "/static/actions.js";
+import { blocks } from "/static/blocks.js";
 import { byId, count, foreign, make, percent, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { placeText } from "/static/place.js";
@@ -53,6 +54,10 @@ class View {
     this.center = this.spans[0]?.first ?? 0;
     this.whole = found.text.length <= 2 * AROUND;
     this.text = make("div", { class: "text", dir: "auto" });
+    this.page = make("figure", { class: "page", hidden: true });
+    this.shown = null; // the span whose page is shown
+    this.blocks = blocks(found);
+    this.lengths = new WeakMap(); // of the text that an element stands for
     this.ticks = make("div", { class: "ticks", "aria-hidden": "true" });
     this.walk = make("div", { class: "walk", role: "group", "aria-label": "Passages found" });
   }
@@ -67,7 +72,7 @@ class View {
     document.title = `${this.found.title || this.found.id} · shardqa`;
     const outlined = outline(this.found);
     const list = outlined.length > 0 ? this.outlineOf(outlined) : null;
-    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.text, this.ticks].filter(Boolean));
+    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.page, this.text, this.ticks].filter(Boolean));
     addEventListener("keydown", (event) => this.key(event));
     this.render();
   }
@@ -88,10 +93,14 @@ class View {
     const to = this.whole ? text.length : Math.min(text.length, this.center + AROUND);
     const parts = [];
     let place = from;
-    for (const [number, span] of this.spans.entries()) {
-      if (span.first < place || span.last > to) continue;
-      parts.push(text.slice(place, span.first), this.mark(span, number));
-      place = span.last;
+    const marks = this.spans.map((span, number) => ({ ...span, made: (first = span.first, last = span.last) => this.mark(span, number, first, last) }));
+    const inside = (block) => marks.filter((mark) => mark.first < block.last && block.first < mark.last);
+    for (const { first, last, made, within } of [...marks, ...this.blocks.map((one) => ({ ...one, within: inside(one) }))].sort((one, other) => one.first - other.first || other.last - one.last)) {
+      if (first < place || last > to) continue;
+      const element = within ? made(within) : made();
+      this.lengths.set(element, last - first);
+      parts.push(text.slice(place, first), element);
+      place = last;
     }
     parts.push(text.slice(place, to));
     if (from > 0) parts.unshift(this.more());
@@ -99,13 +108,32 @@ class View {
     this.text.replaceChildren(...parts);
     this.showTicks();
     this.showWalk();
-    this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
+    if (this.page.hidden) this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
+    this.showPage();
   }
 
-  mark(span, number) {
+  /** The page of the file that the current span stands on; the text alone where there is none. */
+  async showPage() {
+    const span = this.spans[this.current];
+    const number = span && this.found.has_file && placeAt(this.found, span.start)?.page;
+    if (!number || this.shown === span.start) return;
+    this.shown = span.start;
+    try {
+      const picture = await client.page(id, { corpus, start: span.start, end: span.end });
+      if (this.shown !== span.start) return;
+      const alt = `Page ${number} of the file, ${this.found.text.slice(span.first, span.last)} marked`;
+      this.page.replaceChildren(make("img", { src: await dataUrl(picture), alt }), make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. Its text follows.`));
+      this.page.hidden = false;
+      if (this.spans.length === 1 || this.current === this.spans.findIndex((one) => one.start === this.answer?.start)) scrollTo(0, 0);
+    } catch {
+      this.page.hidden = true; // its text is here all the same
+    }
+  }
+
+  mark(span, number, first, last) {
     const isAnswer = this.answer !== null && span.start === this.answer.start && span.end === this.answer.end;
     const names = [isAnswer ? "" : "also", number === this.current ? "current" : ""].filter(Boolean).join(" ");
-    return make("mark", { class: names, title: span.score === null ? null : `${percent(span.score)} sure` }, this.found.text.slice(span.first, span.last));
+    return make("mark", { class: names, title: span.score === null ? null : `${percent(span.score)} sure` }, this.found.text.slice(first, last));
   }
 
   more() {
@@ -167,7 +195,7 @@ class View {
     let place = this.whole ? 0 : Math.max(0, this.center - AROUND);
     for (const node of this.text.childNodes) {
       if (node.nodeName === "P") continue;
-      const length = node.textContent.length;
+      const length = this.lengths.get(node) ?? node.textContent.length;
       if (index < place + length && node.nodeType === Node.TEXT_NODE) {
         const anchor = make("span", { class: "anchor" });
         node.splitText(index - place).before(anchor);
@@ -179,6 +207,14 @@ class View {
     return null;
   }
 }
+
+const dataUrl = (blob) =>
+  new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(blob);
+  });
 
 /** [{character, words, level}] where the headings, page or slide change. */
 function outline(found) {
@@ -205,8 +241,9 @@ function head(found, answer) {
     "div",
     { class: "head" },
     make("h1", { dir: "auto" }, found.title || found.id),
-    make("p", { class: "quiet" }, foreign(found.id), ` · ${count([...found.text].length)} characters in ${corpus}`, source(found.source)),
+    make("p", { class: "quiet" }, foreign(found.id), ` · ${count([...found.text].length)} characters in `, make("a", { href: `/corpus/${corpus}` }, corpus)),
     place ? make("p", {}, "The answer stands at ", placeOf(place), ".") : null,
+    make("p", { class: "ways" }, found.has_file ? downloader(found) : null, source(found)),
     extra.length > 0 ? make("dl", { class: "meta" }, extra.flat()) : null,
   );
 }
@@ -216,15 +253,30 @@ function placeAt(found, character) {
   return (found.places ?? []).filter(([first]) => first <= character).at(-1)?.[1] ?? null;
 }
 
-/** Only web addresses become links: a source is whatever its writer wrote. */
-function source(text) {
-  if (!text) return null;
-  if (!/^https?:\/\//i.test(text)) return make("span", {}, " · from ", foreign(text));
-  return make("span", {}, " · from ", make("a", { href: text, rel: "noopener noreferrer nofollow" }, foreign(text)));
+/** A button that saves the file: a link could not bring the visitor's key. */
+function downloader(found) {
+  const button = make("button", { type: "button", class: "plain", click }, "Download the file");
+  async function click() {
+    try {
+      const address = URL.createObjectURL(await client.file(found.id, { corpus }));
+      make("a", { href: address, download: found.id.split("/").at(-1) }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    } catch (problem) {
+      button.replaceWith(make("span", { class: "quiet", role: "alert" }, problem.detail ?? problem.message));
+    }
+  }
+  return button;
+}
+
+/** Where the document came from; only web addresses become links: a source is whatever its writer wrote. */
+function source({ id: name, source: from }) {
+  if (!from || from === name) return null;
+  if (!/^https?:\/\/[^/]/i.test(from)) return make("span", { class: "quiet" }, "From ", foreign(from), " ", copier("Copy", () => from));
+  return make("a", { href: from, rel: "noopener noreferrer nofollow" }, "Open at ", foreign(from.split("/")[2]));
 }
 
 if (question) {
-  byId("back").href = `/?${new URLSearchParams({ q: question, corpus })}`;
+  byId("back").href = `/?${new URLSearchParams({ q: question, corpus: address.get("asked") ?? corpus })}`;
   byId("back").textContent = "Back to the answer";
 }
 load();

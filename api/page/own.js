@@ -2,6 +2,7 @@
 
 import { byId, foreign, make, percent, plural } from "/static/dom.js";
 import { client } from "/static/client.js";
+import { removeSoon } from "/static/undo.js";
 import { upload } from "/static/upload.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
@@ -70,6 +71,7 @@ async function takeFiles(files, added) {
   let taken = 0;
   let passages = 0;
   for (const [number, file] of files.entries()) {
+    if (rows[number].stop.signal.aborted) continue;
     say(`Adding ${file.name} …`);
     const outcome = await takeFile(file, corpus, rows[number]);
     taken += outcome.documents;
@@ -87,14 +89,14 @@ async function takeFiles(files, added) {
 async function takeFile(file, corpus, row) {
   try {
     if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-    const outcome = await upload(file, corpus, row.sent);
+    const outcome = await upload(file, corpus, row.sent, row.stop.signal);
     const texts = outcome.documents.slice(0, LISTED).map((one) => addedRow(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
     const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
     row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), texts);
     return { documents: outcome.documents.length, passages };
   } catch (problem) {
-    row.ended("not added", [problem.message], []);
+    if (!row.stop.signal.aborted) row.ended("not added", [problem.message], []);
     return { documents: 0, passages: 0 };
   }
 }
@@ -105,13 +107,22 @@ function fileRow(file) {
   const outcome = make("span", { class: "quiet" });
   const reasons = make("ul", {});
   const name = make("span", {}, foreign(file.name));
-  const row = make("li", {}, name, bar, outcome, reasons);
+  const cancel = make("button", { type: "button", class: "plain", click: stop, "aria-label": `Cancel ${file.name}` }, "Cancel");
+  const row = make("li", {}, name, bar, outcome, cancel, reasons);
+  row.stop = new AbortController();
+  function stop() {
+    row.stop.abort();
+    bar.hidden = true;
+    cancel.remove();
+    outcome.textContent = "cancelled";
+  }
   row.sent = (share) => {
     bar.value = share;
     outcome.textContent = share < 1 ? percent(share) : "reading …";
   };
   row.ended = (text, why, texts) => {
     bar.hidden = true;
+    cancel.remove();
     outcome.textContent = text;
     reasons.replaceChildren(...texts, ...why.map((reason) => make("li", {}, reason)));
     if (texts.length === 1) for (const part of [name, outcome]) part.hidden = true;
@@ -162,12 +173,17 @@ function addedRow(ingested, title) {
     make("span", { class: "quiet" }, `in ${ingested.corpus}, ${plural(ingested.passages, "passage", "passages")}`),
     make("button", { type: "button", class: "plain", click: remove }, "Remove"),
   );
-  async function remove() {
+  function remove() {
+    row.hidden = true;
+    byId("text").focus();
+    removeSoon(title, removeNow, () => (row.hidden = false));
+  }
+  async function removeNow() {
     try {
       await client.delete(ingested.document, { corpus: ingested.corpus });
       row.remove();
-      say(`Removed ${title}.`);
     } catch (problem) {
+      row.hidden = false;
       say(problem.message, true);
     }
   }

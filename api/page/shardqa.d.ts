@@ -13,6 +13,8 @@ export interface Place {
   line?: number;
   time?: string;
   aside?: string;
+  /** The row of a table that it stands in, name and value of each filled cell: the text there is written from them. */
+  cells?: [string, string][];
   headings?: string[];
 }
 
@@ -26,6 +28,7 @@ export interface Evidence {
 /** An exact excerpt of a document: a sentence, or several in a row. */
 export interface Part {
   text: string;
+  corpus: string;
   document: string;
   title: string;
   start: number;
@@ -47,6 +50,7 @@ export interface ShardUse {
 export interface Candidate {
   answer: string;
   score: number;
+  corpus: string;
   document: string;
   title: string;
   start: number;
@@ -64,15 +68,20 @@ export interface Candidate {
 /** Offsets count code points, as Python does; JavaScript's strings count UTF-16 units. */
 export interface Answer {
   question: string;
+  /** That was asked; several with commas, as they can be asked again. */
   corpus: string;
   form: Exclude<Form, "auto">;
   /** A span's text; of other forms the texts of `parts`, a line each. */
   answer: string | null;
+  /** Somebody has chosen this place for the question. */
+  pinned: boolean;
   score: number;
   no_answer: boolean;
   needed: number;
   lines: Record<AnswerWhen, number>;
   calibrated: boolean;
+  /** The document's own. */
+  document_corpus: string | null;
   document: string | null;
   title: string | null;
   start: number | null;
@@ -90,6 +99,8 @@ export interface Answer {
   partial: boolean;
   failed: string[];
   shards: ShardUse[];
+  /** Words of the question that no passage has; none with an answer. */
+  absent: string[];
   warnings: string[];
   model: string;
   timing: Record<string, number>;
@@ -115,7 +126,8 @@ export interface DocumentFilter {
 }
 
 export interface AskOptions {
-  corpus?: string;
+  /** One, several, or "*" for all that may be asked. */
+  corpus?: string | string[];
   filter?: DocumentFilter;
   k?: number;
   n_best?: number;
@@ -174,6 +186,8 @@ export interface StoredDocument {
   metadata: Metadata;
   places: [number, Place][];
   origin: string;
+  /** `file` has what it was read from. */
+  has_file: boolean;
 }
 
 export interface DocumentInfo {
@@ -208,6 +222,7 @@ export interface SearchResult {
   corpus: string;
   passages: {
     key: string;
+    corpus: string;
     document: string;
     title: string;
     text: string;
@@ -262,10 +277,12 @@ export class Client {
   add(document: NewDocument, options?: Signal): Promise<Ingested>;
   addMany(documents: NewDocument[], options?: OfCorpus): Promise<Outcomes>;
   addFile(file: Blob & { name?: string }, options?: OfCorpus & { name?: string; replace?: boolean }): Promise<FileOutcome>;
+  file(id: string, options?: OfCorpus): Promise<Blob>;
+  page(id: string, options: OfCorpus & { start: number; end: number }): Promise<Blob>;
   document(id: string, options?: OfCorpus): Promise<StoredDocument>;
   delete(id: string, options?: OfCorpus): Promise<null>;
   documents(options?: OfCorpus & { page?: number }): AsyncGenerator<DocumentInfo>;
-  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; feedback: boolean; partial: boolean; failed: string[] }>;
+  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; feedback: boolean; questions: boolean; partial: boolean; failed: string[] }>;
   corpus(name: string, options?: Signal): Promise<{ corpus: CorpusInfo | null; dropping: Dropping | null }>;
   drop(name: string, options?: Signal): Promise<Dropping>;
   formats(options?: Signal): Promise<{ title: string; suffixes: string[] }[]>;

@@ -64,6 +64,16 @@ export class Client {
     return this.call("PUT", path, { file, signal });
   }
 
+  /** The file that a document was read from, as a Blob. */
+  file(id, { corpus, signal } = {}) {
+    return this.call("GET", `/v1/files/${encodeURIComponent(id)}${query({ corpus })}`, { as: "blob", signal });
+  }
+
+  /** The page of a PDF that these characters stand on, as a Blob of a PNG with them marked. */
+  page(id, { corpus, start, end, signal } = {}) {
+    return this.call("GET", `/v1/pages/${encodeURIComponent(id)}${query({ corpus, start, end })}`, { as: "blob", signal });
+  }
+
   /** One document whole. */
   document(id, { corpus, signal } = {}) {
     return this.call("GET", documentPath(id, corpus), { signal });
@@ -102,10 +112,10 @@ export class Client {
   }
 
   /** JSON of a reply, or null of an empty one. Throws Problem; an aborted call throws what fetch throws. */
-  async call(method, path, { body, file, signal } = {}) {
+  async call(method, path, { body, file, as, signal } = {}) {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#once(method, path, { body, file, signal });
+        return await this.#once(method, path, { body, file, as, signal });
       } catch (error) {
         if (!(error instanceof Problem) || !BUSY.has(error.status) || attempt >= this.#retries) throw error;
         await pause(Math.max(error.retryAfter, FIRST_PAUSE * 2 ** attempt * (0.5 + Math.random() / 2)), signal);
@@ -113,7 +123,7 @@ export class Client {
     }
   }
 
-  async #once(method, path, { body, file, signal }) {
+  async #once(method, path, { body, file, as, signal }) {
     const headers = { Accept: "application/json, application/problem+json" };
     if (this.#key) headers.Authorization = `Bearer ${this.#key}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -121,7 +131,7 @@ export class Client {
     const sent = body !== undefined ? JSON.stringify(body) : file;
     let reply;
     try {
-      reply = await this.#fetch(this.#url + path, { method, headers, body: sent, signal });
+      reply = await this.#fetch(this.#url + path, { method, headers, body: sent, signal, keepalive: method === "DELETE" }); // also by a page that is being left
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Problem({
@@ -131,6 +141,7 @@ export class Client {
         remedy: "Check that the server runs and that you are connected, then try again.",
       });
     }
+    if (reply.ok && as === "blob") return reply.blob();
     const text = await reply.text();
     if (!reply.ok) throw problemOf(reply, text);
     return text ? JSON.parse(text) : null;

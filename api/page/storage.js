@@ -2,6 +2,7 @@
 
 const RECENT = "shardqa.recent";
 const JUDGED = "shardqa.judged";
+const CORPUS = "shardqa.corpus";
 const MOST_RECENT = 12; // questions
 const MOST_JUDGED = 1000; // answers
 
@@ -32,9 +33,14 @@ export function remember(question, corpus) {
   write(RECENT, [now, ...recent().filter((one) => !same(one, now))].slice(0, MOST_RECENT));
 }
 
+/** The corpus that was asked last, or undefined. */
+export const lastCorpus = () => read(CORPUS)[0];
+
+export const rememberCorpus = (name) => write(CORPUS, [name]);
+
 export const forgetRecent = () => write(RECENT, []);
 
-/** [{question, corpus, document, answers}], as `shardqa eval` reads them. */
+/** [{question, corpus, document, answers}], as `shardqa-models eval` reads them. */
 export const judged = () => read(JUDGED);
 
 /** Keeps that an answer is right, or that the documents don't say; only what a questions.jsonl can hold. */

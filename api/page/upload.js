@@ -3,8 +3,8 @@
 import { withKey } from "/static/client.js";
 import { Problem, problemOf } from "/static/shardqa.js";
 
-/** PUTs a file into a corpus; `progress(share)` is called with 0 to 1. JSON of the reply; throws Problem. */
-export function upload(file, corpus, progress) {
+/** PUTs a file into a corpus; `progress(share)` is called with 0 to 1. JSON of the reply; throws Problem, also once stopped. */
+export function upload(file, corpus, progress, signal) {
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
     request.open("PUT", `/v1/files/${encodeURIComponent(file.name)}?${new URLSearchParams({ corpus })}`);
@@ -16,6 +16,8 @@ export function upload(file, corpus, progress) {
       else failed(problemOf(responseOf(request), request.responseText));
     });
     request.addEventListener("error", () => failed(new Problem({ title: "The server can’t be reached", detail: "The file got no reply.", code: "unreachable" })));
+    request.addEventListener("abort", () => failed(new Problem({ title: "Cancelled", detail: "The file was not added.", code: "cancelled" })));
+    signal.addEventListener("abort", () => request.abort());
     request.send(file);
   });
 }

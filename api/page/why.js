@@ -2,8 +2,8 @@
 
 import { count, foreign, make, percent, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
-import { split } from "/static/text.js";
 import { graphPicture } from "/static/graph.js";
+import { highlighted, markedWords } from "/static/passages.js";
 
 const SIGNALS = [
   ["margin", "how far it lies above “the passage does not say”"],
@@ -26,7 +26,7 @@ export function why(answer) {
     asked = true;
     inside.replaceChildren(make("p", { class: "quiet" }, "Looking at how it was found …"));
     try {
-      inside.replaceChildren(...parts(await client.explain(answer.question, { corpus: answer.corpus })));
+      inside.replaceChildren(...parts(await client.explain(answer.question, { corpus: answer.corpus, filter: answer.filter })));
     } catch (problem) {
       asked = false;
       inside.replaceChildren(problemCard(problem));
@@ -36,12 +36,27 @@ export function why(answer) {
 }
 
 const parts = (found) => [
-  part("The question’s words", termsTable(found)),
-  part("How the passages rank", passageList(found)),
-  part("The way from the question to the answer", graphPicture(found.graph)),
-  part("What the reader saw", spansTable(found)),
-  found.spans.length > 0 ? part("What the score is made of", oddsTable(found.spans[0])) : null,
-].filter(Boolean);
+  make("p", { class: "sentence" }, inShort(found)),
+  make("details", { class: "more" }, make("summary", {}, "Details"), [
+    part("The question’s words", termsTable(found)),
+    part("How the passages rank", passageList(found)),
+    part("The way from the question to the answer", graphPicture(found.graph, found)),
+    part("What the reader saw", spansTable(found)),
+    found.spans.length > 0 ? part("What the score is made of", oddsTable(found.spans[0])) : null,
+  ].filter(Boolean)),
+];
+
+/** One sentence: the words that found the passage, and how the next best compares. */
+function inShort({ spans, passages, answer }) {
+  const [best] = spans;
+  const next = answer.n_best[1];
+  const passage = passages.find((one) => one.key === best?.passage);
+  if (!passage) return ["No passage was found."];
+  const words = markedWords(passage);
+  const by = words.length > 0 ? words.map((word, n) => [n ? ", " : "", make("em", {}, word)]) : "what it means";
+  const far = !next || next.score < best.score / 3 ? "the next best is far behind" : ["the next best, ", make("em", {}, foreign(next.answer)), `, is near, at ${percent(next.score)}`];
+  return [answer.no_answer ? "The nearest passage was found by " : "Found by ", by, "; ", far, "."];
+}
 
 const part = (title, content) => make("section", { class: "section", "aria-label": title }, make("h2", {}, title), content);
 
@@ -76,21 +91,6 @@ function passageList(found) {
 
 function score({ score: total, why: made }) {
   return made ? `${total.toFixed(1)}, ${(total - made.near).toFixed(1)} of it by words, ${made.near.toFixed(1)} by nearness` : total.toFixed(1);
-}
-
-/** The passage with the question's words marked. */
-function highlighted({ text, start, highlights }) {
-  const pieces = [];
-  let rest = text;
-  let place = start;
-  for (const { start: first, end: last } of highlights) {
-    if (first < place) continue;
-    const [before, inside, after] = split(rest, first - place, last - place);
-    pieces.push(before, make("mark", {}, inside));
-    rest = after;
-    place = last;
-  }
-  return [...pieces, rest];
 }
 
 function spansTable(found) {

@@ -58,7 +58,7 @@ async def get_ask(
     request: Request,
     state: Shared,
     q: Annotated[str, Query(description="One question, in plain words.")],
-    corpus: Annotated[str | None, Query(description="Where to look.")] = None,
+    corpus: Annotated[str | None, Query(description="Where to look; several with commas, * for all.")] = None,
     k: Annotated[int | None, Query(description=f"Passages read, 1 to {MAX_K}.")] = None,
     n_best: Annotated[int | None, Query(description=f"Candidates returned, 1 to {MAX_N_BEST}.")] = None,
     min_score: Annotated[float | None, Query(allow_inf_nan=False, description="0 to 1.")] = None,
@@ -122,6 +122,8 @@ async def _ask(question: Question, request: Request, state: State) -> Response:
 async def _answer(question: Question, state: State, on_step: Callable[[Step], None] | None = None) -> Answer:
     answer = await state.engine.ask(question, on_step)
     state.metrics.observe(answer)
+    if "questions" in state.settings.openings:
+        await state.engine.note_asked(answer)
     return answer
 
 

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from shardqa.api.gate import Route, needs
 from shardqa.api.state import Shared
-from shardqa.http_schema import Listed
+from shardqa.http_schema import CorpusWords, Listed
 from shardqa.schema import Dropping, OneCorpus, Suggestions
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
@@ -20,7 +20,8 @@ Name = Annotated[str, Path(description="The corpus.")]
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
     found = await state.engine.corpora()
-    listed = Listed(default=state.settings.corpus, feedback="feedback" in state.settings.openings, **dict(found))
+    openings = {name: name in state.settings.openings for name in ("feedback", "questions")}
+    listed = Listed(default=state.settings.corpus, **openings, **dict(found))
     return Response(listed.model_dump_json(), media_type="application/json")
 
 
@@ -58,3 +59,16 @@ async def get_suggestions(corpus: Name, state: Shared) -> Response:
     """Titles and headings of the corpus' first documents."""
     found = await state.engine.suggestions(corpus)
     return Response(found.model_dump_json(), media_type="application/json")
+
+
+@router.get("/corpora/{corpus}/words", summary="Read a corpus' words", dependencies=[needs("ingest")])
+async def get_words(corpus: Name, state: Shared) -> CorpusWords:
+    """Synonyms and pinned answers of the corpus; none where nobody gave it any."""
+    return await state.engine.words(corpus)
+
+
+@router.put("/corpora/{corpus}/words", summary="Give a corpus its words", dependencies=[needs("ingest")])
+async def put_words(corpus: Name, words: CorpusWords, state: Shared) -> CorpusWords:
+    """All of them, in place of those before. Other processes go on with older ones for 5 seconds."""
+    await state.engine.store_words(corpus, words)
+    return words

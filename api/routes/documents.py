@@ -1,8 +1,7 @@
 """/v1/documents: add one or many, list them, read one, delete one."""
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 import orjson
@@ -14,15 +13,15 @@ from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument
 from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import JSON, LINES, content_type, taking, until_disconnect
+from shardqa.api.requests import JSON, LINES, content_type, revalidated, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
-from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes
+from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes, StoredDocument
 from shardqa.schema import Document, DocumentList, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
-AT_ONCE = 8  # documents of one request on their way to shards
+AT_ONCE = 256  # lines whose documents are on their way to shards
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
@@ -99,14 +98,17 @@ async def get_documents(
     return Response(page.model_dump_json(), media_type="application/json")
 
 
-@router.get("/documents/{id:path}", response_model=Document, summary="Read a document", dependencies=[needs("ask")])
-async def get_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
+@router.get(
+    "/documents/{id:path}", response_model=StoredDocument, summary="Read a document", dependencies=[needs("ask")]
+)
+async def get_document(id: DocumentId, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The whole document; an answer's `start` and `end` count the characters (code points) of its `text`."""
     name = state.corpus_of(corpus)
     document = await state.engine.get(name, id)
     if document is None:
         raise _unknown(id, name)
-    return Response(document.model_dump_json(), media_type="application/json")
+    found = StoredDocument(**dict(document), has_file=await state.engine.has_file(name, document))
+    return revalidated(request, found.model_dump_json(), {}, "application/json")
 
 
 @router.delete("/documents/{id:path}", status_code=204, summary="Delete a document", dependencies=[needs("ingest")])
@@ -151,73 +153,62 @@ async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: S
 
 async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
     request_id = problems.request_id(request.scope)
-    places = asyncio.Semaphore(AT_ONCE)
     first: dict[tuple[str | None, str], int] = {}  # (corpus, id) -> its place in the list
 
-    async def add(n: int, record: Any) -> Outcome:
+    def read(n: int, record: Any) -> Document | Outcome:
         try:
             document = NewDocument.model_validate(record).document(corpus)
         except ValidationError as error:
             fault, at = problems.invalid(error.errors())
             return _refused(None, fault, request_id, at)
         earlier = first.setdefault((document.corpus, document.id), n)
-        if earlier != n:
-            fault_twice = DuplicateDocument(
-                f"document {problems.shown(document.id)!r} is number {earlier} and {n} of the list; the first was taken"
-            )
-            return _refused(document.id, fault_twice, request_id)
-        async with places:
-            return await _outcome(document, request_id, state)
+        if earlier == n:
+            return document
+        fault_twice = DuplicateDocument(
+            f"document {problems.shown(document.id)!r} is number {earlier} and {n} of the list; the first was taken"
+        )
+        return _refused(document.id, fault_twice, request_id)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(add(n, one)) for n, one in enumerate(sent)]
-    results = [task.result() for task in tasks]
+    results = await _add_each([read(n, one) for n, one in enumerate(sent)], request_id, state)
     refused = sum(result.problem is not None for result in results)
     outcomes = Outcomes(results=results, taken=len(results) - refused, refused=refused)
-    state.metrics.documents.labels("refused").inc(refused)
     return Response(outcomes.model_dump_json(exclude_none=True), 207 if refused else 200, media_type="application/json")
 
 
 async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -> AsyncIterator[bytes]:
-    """A line for each line, in order, as soon as it is done; AT_ONCE are on their way."""
+    """A line for each line, in order, as soon as those beside it are done."""
     request_id = problems.request_id(request.scope)
     lines = (line for line in body.splitlines() if line.strip())
-    under_way = deque[asyncio.Task[Outcome]]()
-    try:
-        while True:
-            while len(under_way) < AT_ONCE and (line := next(lines, None)) is not None:
-                under_way.append(asyncio.create_task(_add_line(line, corpus, request_id, state)))
-            if not under_way:
-                return
-            outcome = await under_way[0]
-            under_way.popleft()
-            if outcome.problem is not None:
-                state.metrics.documents.labels("refused").inc()
+    while some := list(islice(lines, AT_ONCE)):
+        for outcome in await _add_each([_read_line(line, corpus, request_id) for line in some], request_id, state):
             yield outcome.model_dump_json(exclude_none=True).encode() + b"\n"
-    finally:
-        for task in under_way:
-            task.cancel()
 
 
-async def _add_line(line: bytes, corpus: str, request_id: str, state: State) -> Outcome:
+def _read_line(line: bytes, corpus: str, request_id: str) -> Document | Outcome:
     try:
-        document = NewDocument.model_validate_json(line).document(corpus)
+        return NewDocument.model_validate_json(line).document(corpus)
     except ValidationError as error:
         found = error.errors()
         if found[0]["type"] == "json_invalid":
             return _refused(None, BadJson(f"the line is not JSON: {found[0]['ctx']['error']}"), request_id)
         fault, at = problems.invalid(found)
         return _refused(None, fault, request_id, at)
-    return await _outcome(document, request_id, state)
 
 
-async def _outcome(document: Document, request_id: str, state: State) -> Outcome:
-    try:
-        ingested = await _put(document, state)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not take along the outcomes of others
-        problem = problems.explain(error, request_id)
+async def _add_each(read: Sequence[Document | Outcome], request_id: str, state: State) -> list[Outcome]:
+    """Puts the documents; what could not be read stays where it is among them."""
+    put = iter(await state.engine.put_each([one for one in read if isinstance(one, Document)]))
+    outcomes = [_outcome(one, next(put), request_id, state) if isinstance(one, Document) else one for one in read]
+    state.metrics.documents.labels("refused").inc(sum(outcome.problem is not None for outcome in outcomes))
+    return outcomes
+
+
+def _outcome(document: Document, done: Ingested | Exception, request_id: str, state: State) -> Outcome:
+    if isinstance(done, Exception):
+        problem = problems.explain(done, request_id)
         return Outcome(document=document.id, status=problem.status, problem=problem)
-    return Outcome(document=document.id, status=201 if ingested.changed else 200, ingested=ingested)
+    state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
+    return Outcome(document=document.id, status=201 if done.changed else 200, ingested=done)
 
 
 async def _put(document: Document, state: State) -> Ingested:

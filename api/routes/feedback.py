@@ -1,4 +1,4 @@
-"""/v1/feedback: what readers say of answers, kept for `shardqa eval --from-feedback`.
+"""/v1/feedback: what readers say of answers, kept for `shardqa-models eval --from-feedback`.
 
 Behind the switch `feedback` of SHARDQA_HTTP_OPENINGS.
 """

@@ -1,33 +1,47 @@
 """/v1/files: whole files, one as it is or many by a form, read as `shardqa ingest` reads them."""
 
-import asyncio
-from typing import Annotated
+import secrets
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Annotated, Any
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 
+from shardqa import keys
 from shardqa.api import problems
+from shardqa.api.authorized_engine import bearer
 from shardqa.api.faults import BadForm, NotForm
 from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import content_type, until_disconnect
+from shardqa.api.requests import content_type, revalidated, until_disconnect
 from shardqa.api.state import Shared, State
-from shardqa.errors import BadDocument, ShardqaError
-from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles
+from shardqa.errors import BadDocument, NoFile, ShardqaError, UnknownTask
+from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles, Task
 from shardqa.loader import formats
 from shardqa.loader.source_file import Item, Lost, Skipped, Textless
-from shardqa.schema import Ingested
+from shardqa.schema import Document, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each
 MAX_FILES = 1_000  # of one form
-AT_ONCE = 8  # documents of one file on their way to shards
 FORM = "multipart/form-data"
 FORM_SCHEMA = {
     "type": "object",
     "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}},
     "required": ["file"],
 }
+
+PRIVATE = {"Cache-Control": "private, max-age=300"}
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+PAGE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}}
+}
+Name = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
+Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
@@ -73,6 +87,48 @@ async def put_file(
     return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
 
 
+@router.get(
+    "/files/{name:path}",
+    summary="Download a file",
+    dependencies=[needs("ask")],
+    response_class=Response,
+    responses=FILE,
+)
+async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
+    """The file that a document was read from, as it was uploaded. 404 where none is kept."""
+    document, content = await state.engine.file(state.corpus_of(corpus), name)
+    called = f"attachment; filename*=UTF-8''{quote(document.id.rpartition('/')[2], safe='')}"
+    return revalidated(request, content, {"Content-Disposition": called, **PRIVATE}, "application/octet-stream")
+
+
+@router.get(
+    "/pages/{name:path}", summary="Show a page", dependencies=[needs("ask")], response_class=Response, responses=PAGE
+)
+async def get_page(
+    name: Name,
+    request: Request,
+    state: Shared,
+    start: Annotated[int, Query(description="First character of the document that is marked.", ge=0)],
+    end: Annotated[int, Query(description="The character after the last one.", ge=0)],
+    corpus: Corpus = None,
+) -> Response:
+    """The page of a PDF that a part of its text stands on, as a PNG with that part marked."""
+    document, content = await state.engine.file(state.corpus_of(corpus), name)
+    number, before = _page_of(document, start)
+    words = document.text[start:end]
+    picture = await until_disconnect(request, state.readers.page(content, name, number, before, words))
+    return Response(picture, headers=PRIVATE, media_type="image/png")
+
+
+def _page_of(document: Document, start: int) -> tuple[int, str]:
+    """The number of the page that a character stands on, and what the page says before it. Raises NoFile."""
+    pages = [(first, place.page) for first, place in document.places if first <= start]
+    number = pages[-1][1] if pages else None
+    if number is None:
+        raise NoFile(f"{problems.shown(document.id)!r} has no pages there")
+    return number, document.text[next(first for first, page in pages if page == number) : start]
+
+
 @router.post(
     "/files",
     summary="Add files by a form",
@@ -80,6 +136,7 @@ async def put_file(
     max_body_size=MAX_DOCUMENTS_BODY,
     responses={
         200: {"model": SentFiles, "description": "All were taken"},
+        202: {"model": Task, "description": "With `wait=false`: the work goes on, `Location` tells how far it is"},
         207: {"model": SentFiles, "description": "Some were refused, or a part was left out"},
     },
     openapi_extra={"requestBody": {"required": True, "content": {FORM: {"schema": FORM_SCHEMA}}}},
@@ -89,30 +146,79 @@ async def post_files(
     state: Shared,
     corpus: Annotated[str | None, Query(description="Without it, the server's default corpus.")] = None,
     replace: Annotated[bool, Query(description="Take the place of other files' documents of these ids.")] = False,
+    wait: Annotated[bool, Query(description="Reply when all are read; without, with a task at once.")] = True,
+    idempotency_key: Annotated[str | None, Header(description="Of a task: the same key finds the same one.")] = None,
 ) -> Response:
     """`multipart/form-data` with any number of files, as browsers and `curl -F file=@handbook.pdf` send it.
 
     Each file has its own outcome. Fields that are no files are refused.
     """
     into = state.corpus_of(corpus)
+    if not wait:
+        return await _begin(request, into, replace, idempotency_key, state)
     return await until_disconnect(request, _add_form(request, into, replace, state))
 
 
-async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
+async def _form(request: Request) -> tuple[FormData, list[UploadFile]]:
+    """Raises NotForm, BadForm."""
     if content_type(request) != FORM:
         raise NotForm(f"the Content-Type is {request.headers.get('content-type', '')[:80]!r}, and {FORM} is wanted")
-    async with request.form(max_files=MAX_FILES, max_fields=0, max_part_size=0) as form:
-        sent = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
-        if not sent:
-            raise BadForm("the form holds no file; send at least one part with a filename")
-        request_id = problems.request_id(request.scope)
+    form = await request.form(max_files=MAX_FILES, max_fields=0, max_part_size=0)
+    sent = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+    if not sent:
+        raise BadForm("the form holds no file; send at least one part with a filename")
+    return form, sent
+
+
+async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
+    form, sent = await _form(request)
+    request_id = problems.request_id(request.scope)
+    try:
         results = [await _add_one(part, corpus, replace, request_id, state) for part in sent]
+    finally:
+        await form.close()
     refused = sum(one.problem is not None for one in results)
     files = SentFiles(results=results, taken=len(results) - refused, refused=refused)
     is_complete = all(one.status in (200, 201) for one in results)
     return Response(
         files.model_dump_json(exclude_none=True), 200 if is_complete else 207, media_type="application/json"
     )
+
+
+async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | None, state: State) -> Response:
+    states = state.engine.tasks(keys.check_corpus(corpus))
+    id = _task_id(sent_key, corpus)
+    with suppress(UnknownTask):
+        return _task_reply(await states.of(id))
+    form, sent = await _form(request)
+    task = Task(id=id, corpus=corpus, total=len(sent))
+    request_id = problems.request_id(request.scope)
+
+    async def work() -> None:
+        try:
+            for part in sent:
+                result = await _add_one(part, corpus, replace, request_id, state)
+                task.results.append(result)
+                task.documents += len(result.outcome.documents) if result.outcome else 0
+                task.refused += result.problem is not None
+        finally:
+            await form.close()
+
+    await state.background.start(states, task, work())
+    return _task_reply(task)
+
+
+def _task_id(sent: str | None, corpus: str) -> str:
+    """An id that is equal for one Idempotency-Key of one bearer and corpus: a repeated call finds its task."""
+    if sent is None:
+        return secrets.token_hex(16)
+    key = bearer.get()
+    return blake2b("\0".join((key.id if key else "", corpus, sent)).encode(), digest_size=16).hexdigest()
+
+
+def _task_reply(task: Task) -> Response:
+    headers = {"Location": f"/v1/tasks/{task.id}"}
+    return Response(task.model_dump_json(exclude_none=True), 202, headers, media_type="application/json")
 
 
 async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str, state: State) -> SentFile:
@@ -127,33 +233,25 @@ async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str
 
 async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> FileOutcome:
     items = await _read(content, name, state)
-    places = asyncio.Semaphore(AT_ONCE)
-    outcome = FileOutcome(file=name, documents=[], skipped=[], lost=[])
-
     textless = [item for item in items if isinstance(item, Textless)]
-
-    async def put(item: Item) -> Ingested | LeftOut | None:
-        if isinstance(item, Textless):
-            return None
-        if isinstance(item, Skipped | Lost):
-            (outcome.skipped if isinstance(item, Skipped) else outcome.lost).append(
-                LeftOut(place=item.place, reason=item.reason)
-            )
-            return None
-        try:
-            async with places:
-                return await state.engine.put(item.model_copy(update={"corpus": corpus}), replace)
-        except ShardqaError as fault:
-            if len(items) == 1:
-                raise
-            return LeftOut(place=problems.shown(item.id), reason=str(fault))
-
-    for done in await asyncio.gather(*(put(item) for item in items)):
+    outcome = FileOutcome(
+        file=name,
+        documents=[],
+        skipped=[LeftOut(place=item.place, reason=item.reason) for item in items if isinstance(item, Skipped)],
+        lost=[LeftOut(place=item.place, reason=item.reason) for item in items if isinstance(item, Lost)],
+    )
+    documents = [item.model_copy(update={"corpus": corpus}) for item in items if isinstance(item, Document)]
+    every = await state.engine.put_each(documents, replace) if documents else []  # what a file lacks no cluster mends
+    for document, done in zip(documents, every, strict=True):
         if isinstance(done, Ingested):
             outcome.documents.append(done)
+            if document.id == name:  # the file is this document, and holds no others beside
+                await state.engine.keep_file(corpus, document, content)
             state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
-        elif done is not None:
-            outcome.skipped.append(done)
+        elif len(items) == 1 or not isinstance(done, ShardqaError):
+            raise done
+        else:
+            outcome.skipped.append(LeftOut(place=problems.shown(document.id), reason=str(done)))
     state.metrics.documents.labels("refused").inc(len(outcome.skipped))
     if not outcome.documents:
         reasons = [f"{one.place}: {one.reason}" for one in outcome.skipped]

@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
+import shardqa
 from shardqa.api import corpus_metrics, model_metrics, registration_metrics
 from shardqa.api.authorized_engine import AuthorizedEngine
 from shardqa.api.gate import OPEN, Route, needs
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
-from shardqa.http_schema import Health, Ready
+from shardqa.http_schema import Health, Ready, Version
 
 router = APIRouter(tags=["operations"], route_class=Route)
 
@@ -19,6 +20,11 @@ router = APIRouter(tags=["operations"], route_class=Route)
 @router.get("/healthz", summary="Is the process alive?", dependencies=[OPEN])
 async def healthz() -> Health:
     return Health()
+
+
+@router.get("/v1/version", summary="Which version is this?", dependencies=[OPEN])
+async def get_version(state: Shared) -> Version:
+    return Version(version=shardqa.__version__, model=state.settings.model)
 
 
 @router.get("/readyz", response_model=Ready, summary="Can questions be answered?", dependencies=[OPEN])

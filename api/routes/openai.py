@@ -87,7 +87,7 @@ def _message(answer: Answer) -> dict[str, Any]:
     for part in answer.parts:
         start = len(content) + bool(content)
         content = f"{content}{joint}{part.text}" if content else part.text
-        address = f"/v1/documents/{quote(part.document, safe='')}?{urlencode({'corpus': answer.corpus})}"
+        address = f"/v1/documents/{quote(part.document, safe='')}?{urlencode({'corpus': part.corpus})}"
         title = part.title or part.document
         cited = {
             "start_index": start,

@@ -29,23 +29,38 @@ async def ask_page(request: Request, state: Shared, q: str = "", corpus: str = "
 
     The page is for everybody; the answer for whoever may ask.
     """
-    if not q.strip():
+    question = q.strip()
+    if not question and not (plain or await _may_ask(request, state)):
         return FileResponse(FOLDER / "index.html", headers=FRESH)
     html = (FOLDER / "index.html").read_text(encoding="utf-8")
     if not plain:
-        return HTMLResponse(page_answer.sent_on(html, q, corpus), headers=FRESH)
+        return HTMLResponse(page_answer.sent_on(html, question, corpus), headers=FRESH)
     async with state.gate.admitted(request.scope, "ask"):
-        found = await until_disconnect(request, _answer(Question(question=q, corpus=corpus or None), state))
-    return HTMLResponse(page_answer.with_answer(html, corpus, found), headers={"Cache-Control": "no-store"})
+        corpora, found = await until_disconnect(request, _answer(question, corpus, state))
+    filled = page_answer.with_answer(html, question, corpus, corpora, found)
+    return HTMLResponse(filled, headers={"Cache-Control": "no-store"})
 
 
-async def _answer(question: Question, state: State) -> str:
+async def _may_ask(request: Request, state: State) -> bool:
     try:
-        answer = await state.engine.ask(question)
+        async with state.gate.passed(request.scope, "ask"):
+            return True
+    except ShardqaError:
+        return False
+
+
+async def _answer(question: str, corpus: str, state: State) -> tuple[list[str], str]:
+    """The corpora that can be asked, and the answer as a piece of HTML; none to no question."""
+    corpora: list[str] = []
+    try:
+        corpora = [one.name for one in (await state.engine.corpora()).corpora]
+        if not question:
+            return corpora, ""
+        answer = await state.engine.ask(Question(question=question, corpus=corpus or None))
     except ShardqaError as fault:
-        return page_answer.of_fault(fault)
+        return corpora, page_answer.of_fault(fault)
     state.metrics.observe(answer)
-    return page_answer.of_answer(answer)
+    return corpora, page_answer.of_answer(answer)
 
 
 @router.get("/document", dependencies=[OPEN])
@@ -62,6 +77,11 @@ async def docs_page() -> FileResponse:
 @router.get("/cluster", dependencies=[OPEN])
 async def cluster_page() -> FileResponse:
     return FileResponse(FOLDER / "cluster.html", headers=FRESH)
+
+
+@router.get("/corpus/{name}", dependencies=[OPEN])
+async def corpus_page() -> FileResponse:
+    return FileResponse(FOLDER / "corpus.html", headers=FRESH)
 
 
 @router.get("/favicon.ico", dependencies=[OPEN])

@@ -17,7 +17,9 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=Route)
 
 Words = Annotated[str, Query(description="A question or words.")]
 Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a DocumentFilter.")]
-Where = Annotated[str | None, Query(description="Where to look; without it, the one that is yours.")]
+Where = Annotated[
+    str | None, Query(description="Where to look; several with commas, * for all. Without it, the one that is yours.")
+]
 
 
 @router.get("/search", response_model=SearchResult, summary="Search passages by address", dependencies=[needs("ask")])

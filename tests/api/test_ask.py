@@ -205,13 +205,6 @@ def test_the_corpus_of_the_address_is_that_of_documents_that_name_none(http: htt
     assert [(one["document"], one["corpus"]) for one in outcomes] == [("a", corpus), ("b", other), ("c", corpus)]
 
 
-def test_a_list_of_good_documents_is_taken_whole(http: httpx.Client, corpus: str) -> None:
-    sent = [{"id": f"n{n}", "corpus": corpus, "text": f"The number of house {n} is {n * 7}."} for n in range(40)]
-    reply = http.post("/v1/documents", json=sent)
-    assert (reply.status_code, reply.json()["taken"]) == (200, 40)
-    assert http.get(f"/v1/corpora/{corpus}").json()["corpus"]["documents"] == 40
-
-
 @pytest.mark.parametrize("sent", [b"[]", b"7", b'"text"', b"null", b'{"text": "\\ud800"}'])
 def test_what_is_no_document_is_refused(http: httpx.Client, sent: bytes) -> None:
     reply = http.post("/v1/documents", content=sent, headers={"Content-Type": "application/json"})
@@ -220,6 +213,12 @@ def test_what_is_no_document_is_refused(http: httpx.Client, sent: bytes) -> None
 
 def test_a_document_past_the_bound_is_refused(put: Put) -> None:
     problem(put("word " * 10_000_001, id="huge"), 413, "document_too_large")
+
+
+def test_a_title_of_megabytes_is_refused_and_leaves_nothing(http: httpx.Client, corpus: str, put: Put) -> None:
+    reply = problem(put("The mill ground rye.", id="titled", title="mill " * 4_000_000), 422, "bad_document")
+    assert "its title has 20,000,000 bytes, more than 512" in reply["detail"]
+    assert http.get("/v1/documents/titled", params={"corpus": corpus}).status_code == 404
     problem(put("word " * 14_000_000, id="huger"), 413, "body_too_large")
 
 

@@ -7,8 +7,11 @@ import zipfile
 import httpx
 import pytest
 
+from shardqa import keys
+from shardqa.cluster.local import LocalCluster
 from shardqa.loader import formats
-from tests.api.conftest import problem
+from tests.api.conftest import cluster_client, problem
+from tests.unit.house import ROOT
 
 PAGE = (
     b"<html><head><title>Mill</title><script>var x</script></head><body><h1>Mill</h1><p>Ada Holm built it in 1871.</p>"
@@ -27,6 +30,40 @@ def test_a_page_is_read_as_a_page(http: httpx.Client, corpus: str) -> None:
     answer = http.get("/v1/ask", params={"q": "When was the mill built?", "corpus": corpus}).json()
     assert (answer["answer"], answer["place"]) == ("1871", {"headings": ["Mill"]})
     assert put(http, corpus, "mill.html", PAGE).status_code == 200
+
+
+def test_a_file_is_kept_until_its_document_is_deleted_or_says_something_else(
+    http: httpx.Client, corpus: str, cluster: LocalCluster
+) -> None:
+    put(http, corpus, "a/mill.html", PAGE)
+    where = {"corpus": corpus}
+    assert http.get("/v1/documents/a/mill.html", params=where).json()["has_file"]
+    reply = http.get("/v1/files/a/mill.html", params=where)
+    assert (reply.content, reply.headers["content-type"]) == (PAGE, "application/octet-stream")
+    assert reply.headers["content-disposition"] == "attachment; filename*=UTF-8''mill.html"
+    for address in ("/v1/files/a/mill.html", "/v1/documents/a/mill.html"):
+        known = {"if-none-match": http.get(address, params=where).headers["etag"]}
+        again = http.get(address, params=where, headers=known)
+        assert (again.status_code, again.content, again.headers["cache-control"][:7]) == (304, b"", "private")
+    problem(http.get("/v1/pages/a/mill.html", params={**where, "start": 0, "end": 4}), 404, "no_file")
+    http.post("/v1/documents", json={"id": "a/mill.html", "corpus": corpus, "text": "Another mill."})
+    assert not http.get("/v1/documents/a/mill.html", params=where).json()["has_file"]
+    problem(http.get("/v1/files/a/mill.html", params=where), 404, "no_file")
+    put(http, corpus, "a/mill.html", PAGE, replace="true")
+    http.delete("/v1/documents/a/mill.html", params=where)
+    problem(http.get("/v1/files/a/mill.html", params=where), 404, "unknown_document")
+    with cluster_client(cluster) as client:
+        assert not client.exists(keys.file(corpus, "a/mill.html"))
+
+
+def test_the_page_of_a_pdf_is_a_picture_with_a_part_marked(http: httpx.Client, corpus: str) -> None:
+    content = (ROOT / "tests" / "golden" / "pages.pdf").read_bytes()
+    assert put(http, corpus, "pages.pdf", content).status_code == 201
+    text = http.get("/v1/documents/pages.pdf", params={"corpus": corpus}).json()["text"]
+    start = len(text) - 20
+    reply = http.get("/v1/pages/pages.pdf", params={"corpus": corpus, "start": start, "end": start + 8})
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "image/png"), reply.text
+    assert reply.content.startswith(b"\x89PNG")
 
 
 def test_another_text_of_the_same_name_replaces_the_upload_of_before(http: httpx.Client, corpus: str) -> None:

@@ -27,6 +27,7 @@ WHERE = "corpus=CORPUS"
 TABLE: dict[str, tuple[str | None, str, object, int]] = {
     "GET /healthz": (None, "/healthz", None, 200),
     "GET /readyz": (None, "/readyz", None, 200),
+    "GET /v1/version": (None, "/v1/version", None, 200),
     "GET /metrics": ("metrics", "/metrics", None, 200),
     "GET /v1/cluster": ("metrics", "/v1/cluster", None, 200),
     "POST /v1/ask": ("ask", "/v1/ask", ASKED, 200),
@@ -40,15 +41,28 @@ TABLE: dict[str, tuple[str | None, str, object, int]] = {
     "GET /v1/corpora": ("ask", "/v1/corpora", None, 200),
     "GET /v1/corpora/{corpus}": ("ask", "/v1/corpora/CORPUS", None, 200),
     "GET /v1/corpora/{corpus}/suggestions": ("ask", "/v1/corpora/CORPUS/suggestions", None, 200),
+    "GET /v1/corpora/{corpus}/words": ("ingest", "/v1/corpora/CORPUS/words", None, 200),
+    "PUT /v1/corpora/{corpus}/words": ("ingest", "/v1/corpora/CORPUS/words", {"synonyms": ["mill, works"]}, 200),
     "DELETE /v1/corpora/{corpus}": ("admin", "/v1/corpora/CORPUS-none", None, 404),
     "GET /v1/documents": ("ask", f"/v1/documents?{WHERE}", None, 200),
     "GET /v1/documents/{id}": ("ask", f"/v1/documents/Bob?{WHERE}", None, 200),
     "POST /v1/documents": ("ingest", f"/v1/documents?{WHERE}", {"id": "x", "text": "A weir."}, 201),
     "DELETE /v1/documents/{id}": ("ingest", f"/v1/documents/nobody?{WHERE}", None, 404),
+    "GET /v1/files/{name}": ("ask", f"/v1/files/Bob?{WHERE}", None, 404),
+    "GET /v1/pages/{name}": ("ask", f"/v1/pages/Bob?{WHERE}&start=0&end=3", None, 404),
     "POST /v1/files": ("ingest", f"/v1/files?{WHERE}", None, 415),
+    "GET /v1/tasks/{id}": ("ingest", "/v1/tasks/none", None, 404),
+    "DELETE /v1/tasks/{id}": ("ingest", "/v1/tasks/none", None, 404),
     "PUT /v1/files/{name}": ("ingest", f"/v1/files/weir.txt?{WHERE}", "A weir.", 201),
 }
-OF_NO_CORPUS = ("/metrics", "/v1/cluster", "/v1/formats", "/v1/corpora", "/v1/ask/batch")  # each question has a status
+OF_NO_CORPUS = (
+    "/metrics",
+    "/v1/cluster",
+    "/v1/formats",
+    "/v1/corpora",
+    "/v1/ask/batch",
+    "/v1/tasks/none",
+)  # no corpus, or one each
 KEYS: dict[str, dict[str, Any]] = {
     **{scope: {"scopes": [scope]} for scope in api_keys.SCOPES},
     "elsewhere": {"scopes": ["ask", "ingest", "metrics"], "corpora": ["elsewhere"]},

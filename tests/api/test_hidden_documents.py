@@ -92,6 +92,15 @@ def test_a_reply_is_that_of_a_corpus_without_the_hidden_documents(
     assert reply_of(asker, path, corpus, **more) == reply_of(asker, path, twin(corpus), **more)
 
 
+@pytest.mark.parametrize("path", ["/v1/ask", "/v1/explain"])
+def test_no_cache_tells_of_a_hidden_write(asker: httpx.Client, corpus: str, path: str) -> None:
+    for _ in range(2):
+        found = asker.get(path, params={"q": "Who drew the plans?", "corpus": corpus}).json()
+        answer = found.get("answer") if path == "/v1/explain" else found
+        assert (answer["cached"], answer["cache"]) == (False, None)
+        assert not any(shard["cached"] or shard["us"] for shard in answer["shards"])
+
+
 @pytest.mark.parametrize(
     "path", ["/v1/ask?q=mill&corpus=", "/v1/search?q=mill&corpus=", "/v1/explain?q=mill&corpus=",
              "/v1/documents?corpus=", "/v1/corpora/"]

@@ -8,7 +8,10 @@ from tests.api.conftest import NOBODY, Server, StartApi, problem
 DOCUMENT = {"id": "a", "text": "The mill was built in 1742."}
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil", ""])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil", "[fe80::1%evil.example]", ""],
+)
 @pytest.mark.parametrize("path", ["/v1/corpora", "/v1/documents/a", "/metrics", "/?q=who&%70lain=on"])
 def test_a_name_that_is_not_this_servers_is_refused(alone: httpx.Client, host: str, path: str) -> None:
     problem(alone.get(path, headers={"Host": host}), 421, "wrong_host")

@@ -92,7 +92,7 @@ def test_types_name_every_method() -> None:
 def test_types_have_the_fields_of_the_models() -> None:
     types = (PAGE / "shardqa.d.ts").read_text()
     declared = re.findall(r"^export interface (\w+)( extends \w+)? \{\n(.*?)^\}", types, re.MULTILINE | re.DOTALL)
-    renamed = {"StoredDocument": "Document", "ProblemDetails": "Problem", "AskOptions": "Question"}
+    renamed = {"ProblemDetails": "Problem", "AskOptions": "Question"}
     fields = {name: set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) for name, _, body in declared}
     fields["Question"] |= fields["AskOptions"]
     fields["AskOptions"] |= {"question"}

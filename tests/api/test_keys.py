@@ -37,7 +37,7 @@ from tests.nodes import free_port, wait_until
 QUESTION = "Who built the mill?"
 
 
-def ask(locked: Server, corpus: str, key: str | None, **more: Any) -> httpx.Response:
+def ask(locked: Server, corpus: str | list[str], key: str | None, **more: Any) -> httpx.Response:
     with locked.client(headers=bearer(key)) as client:
         return client.post("/v1/ask", json={"question": QUESTION, "corpus": corpus, **more})
 
@@ -77,15 +77,35 @@ def test_a_key_is_good_for_its_corpora_only(locked: Server, filled: str, key_of:
         problem(client.delete(f"/v1/corpora/{filled}"), 403, "not_allowed")
 
 
+def test_of_several_corpora_a_key_must_be_good_for_each_and_a_star_means_its_own(
+    locked: Server, filled: str, root: httpx.Client, key_of: KeyOf
+) -> None:
+    other, hidden = f"{filled}-b", f"{filled}-c"
+    for name in (other, hidden):
+        sent = {"corpus": name, "text": "Cy Moen built the barn.", "metadata": {"year": 2000}}
+        assert root.post("/v1/documents", json=sent).status_code == 201
+    key = key_of(scopes=["ask"], corpora=[filled, other])
+    for corpora in ([filled, hidden], f"{filled},{hidden}"):
+        problem(ask(locked, corpora, key), 403, "not_allowed")
+    for corpora in ([filled, other], "*"):
+        reply = ask(locked, corpora, key).json()
+        assert (reply["corpus"], reply["document_corpus"]) == (f"{filled},{other}", filled)
+    assert reply["cached"]
+    few = key_of(scopes=["ask"], corpora=[filled, other], filter=DocumentFilter(metadata={"year": {"lt": 1950}}))
+    assert ask(locked, "*", few).json()["corpus"] == filled, "a corpus of which it sees no document is none"
+
+
 def test_a_key_with_a_filter_sees_nothing_else(locked: Server, filled: str, key_of: KeyOf) -> None:
     key = key_of(scopes=["ask"], filter=DocumentFilter(metadata={"year": {"gte": 1900}}))
     assert ask(locked, filled, key).json()["answer"] == "Bob Holm"
-    assert ask(locked, filled, key).json()["cached"]
+    again = ask(locked, filled, key).json()
+    assert (again["cached"], again["timing"]["cache"]) == (False, 0), "else it would tell of writes that are hidden"
     assert ask(locked, filled, key, filter={"metadata": {"year": 1871}}).json()["n_best"] == []
     with locked.client(headers=bearer(key)) as client:
         where = {"corpus": filled}
         assert [one["id"] for one in client.get("/v1/documents", params=where).json()["documents"]] == ["Bob"]
         assert client.get("/v1/documents/Ada", params=where).status_code == 404
+        assert client.get("/v1/files/Ada", params=where).json()["code"] == "unknown_document"
         for path in ("/v1/search", "/v1/explain"):
             found = client.get(path, params={"q": QUESTION, **where}).json()["passages"]
             assert [one["document"] for one in found] == ["Bob"]
@@ -93,10 +113,13 @@ def test_a_key_with_a_filter_sees_nothing_else(locked: Server, filled: str, key_
 
 def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, key_of: KeyOf) -> None:
     key = key_of(scopes=["ask"], per_minute=4)
-    assert ask(locked, filled, key).status_code == 200
+    first = ask(locked, filled, key)
+    assert (first.status_code, first.headers["ratelimit-policy"]) == (200, '"key";q=4;w=60')
+    assert first.headers["ratelimit"] in ('"key";r=3', '"key";r=2')  # making the key may have asked once
     reply = awaited(lambda: ask(locked, filled, key), lambda reply: reply.status_code == 429)
     problem(reply, 429, "too_many_of_key")
     assert 1 < int(reply.headers["retry-after"]) <= 120
+    assert reply.headers["ratelimit"] == '"key";r=0'
 
 
 async def test_a_key_is_served_as_often_as_it_says_and_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:

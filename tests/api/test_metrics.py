@@ -3,7 +3,7 @@
 import httpx
 
 from shardqa.api import corpus_metrics, registration_metrics
-from shardqa.api.corpus_metrics import MOST
+from shardqa.api.corpus_metrics import MAX_CORPORA
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine.activity import registrations_of
 from shardqa.schema import CorpusInfo
@@ -27,7 +27,7 @@ def test_each_corpus_has_its_sizes_and_vectors_where_there_is_an_encoder() -> No
 
 
 def test_the_largest_corpora_alone_have_series() -> None:
-    text = corpus_metrics.text([corpus(f"c{number}", number) for number in range(1, MOST + 3)]).decode()
+    text = corpus_metrics.text([corpus(f"c{number}", number) for number in range(1, MAX_CORPORA + 3)]).decode()
     assert 'shardqa_corpus_passages{corpus="c3"}' in text
     assert 'shardqa_corpus_passages{corpus="c2"}' not in text
 

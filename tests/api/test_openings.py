@@ -1,4 +1,4 @@
-"""The routes that a server has where it is told so: OpenAI's chat, Dify's retrieval, feedback."""
+"""The routes that a server has where it is told so: OpenAI's chat, Dify's retrieval, feedback, questions asked."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
-from tests.api.conftest import Fields, OpenPage, Server, StartApi, problem
+from tests.api.conftest import Fields, OpenPage, Put, Server, StartApi, problem
 
 MILL = "Ada Holm built the mill in 1871."
 OLD = "It was sold in 1902."
@@ -64,7 +64,7 @@ def test_dify_retrieves_passages(api: Server, corpus: str) -> None:
 def test_what_readers_say_is_what_an_evaluation_asks(api: Server, cluster: LocalCluster, corpus: str) -> None:
     def evaluated() -> Fields:
         words = ["eval", "ask", "--from-feedback", "--corpus", corpus, "--redis", cluster.seed(), "--json"]
-        command = [sys.executable, "-m", "shardqa", *words]
+        command = [sys.executable, "-m", "shardqa_toolchain", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         return dict(json.loads(done.stdout))
 
@@ -87,5 +87,24 @@ def test_the_pages_thumbs_tell_the_server(api: Server, corpus: str, open_page: O
 def test_a_server_has_them_only_where_it_is_told_so(start_api: StartApi, cluster: LocalCluster) -> None:
     with start_api(redis=cluster.seed()).client() as http:
         assert {http.post(path, json={}).status_code for path in ("/retrieval", "/v1/feedback")} == {404}
-    with pytest.raises(ValidationError, match="'dity' is no opening; there are openai, dify, feedback"):
+    with pytest.raises(ValidationError, match="'dity' is no opening; there are openai, dify, feedback, questions"):
         Settings(http_openings="dity")
+
+
+def test_questions_of_a_corpus_are_listed_the_refused_first(
+    cluster: LocalCluster, start_api: StartApi, put: Put, corpus: str, open_page: OpenPage
+) -> None:
+    put(MILL, id="mill")
+    server = start_api(redis=cluster.seed(), timeout=30, http_openings="questions")
+    with server.client() as http:
+        for question in ("Who built the mill?", "How deep is the well?", "How deep is the well?"):
+            assert http.post("/v1/ask", json={"question": question, "corpus": corpus, "fresh": True}).status_code == 200
+        listed = http.get(f"/v1/corpora/{corpus}/questions").json()["questions"]
+        page = open_page(server, f"/corpus/{corpus}")
+        page.get_by_role("link", name="How deep is the well?").wait_for()
+        assert [(one["question"], one["refused"], one["times"]) for one in listed] == [
+            ("How deep is the well?", True, 2),
+            ("Who built the mill?", False, 1),
+        ]
+        http.delete(f"/v1/corpora/{corpus}")
+        assert http.get(f"/v1/corpora/{corpus}/questions").json() == {"questions": []}

@@ -148,3 +148,10 @@ def test_two_apps_in_one_process_count_for_themselves() -> None:
     first.state.shardqa.metrics.rejected.labels("too_many_requests").inc()
     assert b"too_many_requests" in first.state.shardqa.metrics.text()
     assert b"too_many_requests" not in second.state.shardqa.metrics.text()
+
+
+def test_a_choice_has_a_name_and_the_server_a_version(alone: httpx.Client) -> None:
+    described = alone.get("/openapi.json").json()
+    form = described["components"]["schemas"]["Question"]["properties"]["form"]
+    assert {"$ref": "#/components/schemas/FormChoice"} in form["anyOf"]
+    assert alone.get("/v1/version").json()["version"] == described["info"]["version"]

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import OpenPage, Server
+from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -17,10 +19,12 @@ MILL = (
     "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
     "In 1904 a flood carried its wheel to the sea."
 )
+SENTENCES = MILL[MILL.index("Ada") :]
 HOSTILE = (
     "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\"> "
     "The captain of the ship is <b>Grace</b> O'Malley & sons. </mark><style>*{display:none}</style>"
 )
+LAMPS = "The ship carries a red lamp, a green lamp and a white lamp."
 SOURCE = "javascript:alert(1)"
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 
@@ -30,6 +34,7 @@ def filled(http: httpx.Client, corpus: str) -> str:
     """This test's corpus, with the mill and a hostile document."""
     sent = [
         {"id": "mill/1", "corpus": corpus, "title": "The mill", "text": MILL},
+        {"id": "lamps", "corpus": corpus, "title": "Lamps", "text": LAMPS},
         {"id": "<i>ship</i>", "corpus": corpus, "title": "<u>The ship</u>", "text": HOSTILE, "source": SOURCE},
     ]
     assert http.post("/v1/documents", json=sent).status_code == 200
@@ -47,18 +52,41 @@ def ask(page: "Page", question: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
+def open_own_text(page: "Page") -> None:
+    """It is open already where no corpus is there."""
+    page.get_by_text("Ask your own text").wait_for()
+    page.locator("#own").evaluate("own => { own.open = true }")
+
+
 def test_an_answer_is_marked_in_its_passage(page: "Page") -> None:
     ask(page, "Who founded the mill?")
     answer = page.get_by_role("article", name="Answer", exact=True)
     answer.wait_for()
     assert answer.locator(".answer-text").inner_text() == "Ada Holm"
     assert answer.locator("mark").inner_text() == "Ada Holm"
-    assert answer.locator("details.sure summary").inner_text() in ("Sure", "Likely")
+    assert re.fullmatch(r"(Sure|Likely) · \d+ %", answer.locator("details.sure summary").inner_text())
+    assert answer.locator(".passage").inner_text() == SENTENCES
+    answer.get_by_role("button", name="Show more").click()
+    assert answer.locator(".passage").inner_text() == MILL
     page.get_by_text("How it was found").click()
     assert page.get_by_role("region", name="Times").is_visible()
     assert page.get_by_role("region", name="Shards").is_visible()
     assert page.get_by_role("status").first.inner_text().startswith("Answer: Ada Holm.")
     assert "q=Who+founded+the+mill" in page.url
+
+
+def test_an_answer_of_a_table_is_shown_in_its_row_and_not_in_the_sentence_made_of_it(
+    open_page: OpenPage, api: Server, http: httpx.Client, corpus: str
+) -> None:
+    rows = b"Boat,Built,Hull\nPetrel,1994,oak\nHeron,2001,steel\n"
+    assert http.post("/v1/files", params={"corpus": corpus}, files={"files": ("boats.csv", rows)}).is_success
+    page = open_page(api, f"/?corpus={corpus}")
+    ask(page, "Of what is the hull of the Petrel?")
+    answer = page.get_by_role("article", name="Answer", exact=True)
+    answer.wait_for()
+    assert answer.get_by_role("row").all_inner_texts() == ["Boat\tBuilt\tHull", "Petrel\t1994\toak"]
+    assert answer.locator("mark").inner_text() == "oak"
+    assert "has Built" not in answer.inner_text()
 
 
 def test_the_answer_leads_to_its_place_in_the_document(page: "Page") -> None:
@@ -69,6 +97,20 @@ def test_the_answer_leads_to_its_place_in_the_document(page: "Page") -> None:
     assert page.locator(".text").inner_text() == MILL
     page.get_by_role("link", name="Back to the answer").click()
     page.get_by_role("article", name="Answer", exact=True).wait_for()
+
+
+def test_a_pdf_opens_at_its_page_with_the_answer_marked(page: "Page", http: httpx.Client, corpus: str) -> None:
+    content = (ROOT / "tests" / "golden" / "pages.pdf").read_bytes()
+    assert http.put("/v1/files/pages.pdf", params={"corpus": corpus}, content=content).status_code == 201
+    text = http.get("/v1/documents/pages.pdf", params={"corpus": corpus}).json()["text"]
+    page.goto(f"/document?corpus={corpus}&id=pages.pdf&start={len(text) - 20}&end={len(text) - 12}")
+    picture = page.get_by_role("figure").get_by_role("img")
+    picture.wait_for()
+    assert picture.evaluate("image => image.naturalWidth") > 1_000
+    assert text[-20:-12] in str(picture.get_attribute("alt"))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the file").click()
+    assert download.value.suggested_filename == "pages.pdf"
 
 
 def test_a_hostile_document_stays_text(page: "Page") -> None:
@@ -86,30 +128,58 @@ def test_what_the_documents_do_not_say_is_said(page: "Page") -> None:
     ask(page, "What is the capital of Mongolia?")
     card = page.get_by_role("article", name="No answer")
     card.wait_for()
-    assert "The documents don’t say." in card.inner_text()
+    assert "Your documents don’t mention capital or Mongolia." in card.inner_text()
+    assert page.locator(".found li, .candidates li, .evidence").count() == 0, "nothing is shown for the answer"
+
+
+def test_passages_are_a_view_of_their_own_with_filters(
+    http: httpx.Client, open_page: OpenPage, api: Server, corpus: str
+) -> None:
+    texts = {"hr/leave.txt": "Leave is sixteen weeks.", "it/leave.md": "Leave the laptop here.", "it/old.md": "Rain."}
+    sent = [{"id": name, "corpus": corpus, "text": text} for name, text in texts.items()]
+    http.post("/v1/documents", json=sent)
+    page = open_page(api, f"/?corpus={corpus}&q=How long is leave?")
+    page.get_by_role("link", name="Passages", exact=True).click()
+    page.get_by_role("heading", name="2 passages").wait_for()
+    assert page.locator(".found mark").all_inner_texts() == ["Leave", "Leave"]
+    page.get_by_role("combobox", name="Folder").select_option("it")
+    assert page.locator(".found .passage").all_inner_texts() == ["Leave the laptop here."]
+    page.reload()
+    page.get_by_role("heading", name="2 passages").wait_for()
+
+
+def test_items_of_a_list_lead_to_their_places_and_name_their_source_once(page: "Page") -> None:
+    ask(page, "Which lamps are carried by the ship?")
+    page.locator(".items li").nth(2).wait_for()
+    assert page.locator(".items li").all_inner_texts() == ["a red lamp", "a green lamp", "a white lamp"]
+    assert page.locator(".answer .facts .doc").count() == 1
+    page.get_by_role("link", name="a green lamp").click()
+    page.locator(".text mark.current", has_text="a green lamp").wait_for()
 
 
 def test_sentences_that_come_nearest_are_shown_as_not_sure(page: "Page") -> None:
-    ask(page, "How many bridges cross the river at the mill?")
+    ask(page, "How deep is the river at the mill?")
     card = page.get_by_role("article", name="No sure answer")
     card.wait_for()
-    assert "These sentences come nearest." in card.inner_text()
+    assert "No passage has deep. These sentences come nearest." in card.inner_text()
     card.get_by_role("link").first.click()
     page.locator(".text mark.current").wait_for()
 
 
 def test_a_kept_answer_says_so_and_can_be_read_afresh(page: "Page") -> None:
     ask(page, "Who founded the mill?")
+    page.get_by_text("How it was found").click()
     page.get_by_text("read just now").wait_for()
     page.reload()
+    page.get_by_text("How it was found").click()
     page.get_by_text("kept in memory").wait_for()
     page.get_by_role("button", name="Read afresh").click()
-    page.get_by_text("read just now").wait_for()
+    page.get_by_text("read just now").wait_for(state="attached")
 
 
 def test_a_pasted_text_can_be_asked_and_taken_back(open_page: OpenPage, api: Server, corpus: str) -> None:
     page = open_page(api, "/")
-    page.get_by_text("Ask your own text").click()
+    open_own_text(page)
     page.get_by_label("Text", exact=True).fill(
         "My aunt Wilma\nMy aunt Wilma keeps eleven goats and a parrot named Caesar."
     )
@@ -126,7 +196,7 @@ def test_a_pasted_text_can_be_asked_and_taken_back(open_page: OpenPage, api: Ser
 
 def test_a_chosen_file_can_be_asked(open_page: OpenPage, api: Server, corpus: str) -> None:
     page = open_page(api, "/")
-    page.get_by_text("Ask your own text").click()
+    open_own_text(page)
     page.locator("#into").fill(corpus)
     page.locator("#files").set_input_files(
         {"name": "bell.txt", "mimeType": "text/plain", "buffer": b"Piet Vermeer cast the bell."}
@@ -146,7 +216,7 @@ def test_a_file_with_a_blank_page_is_taken_and_says_so_without_alarm(
         file.writestr("a.txt", "Ada rows.")
         file.writestr("b.txt", " ")
     page = open_page(api, "/")
-    page.get_by_text("Ask your own text").click()
+    open_own_text(page)
     page.locator("#into").fill(corpus)
     page.locator("#files").set_input_files(
         {"name": "boats.zip", "mimeType": "application/zip", "buffer": archive.getvalue()}
@@ -172,7 +242,7 @@ def test_a_problem_is_shown_with_its_way_out(open_page: OpenPage, lonely: Server
     page = open_page(lonely, "/?q=Who is there?")
     alert = page.get_by_role("alert")
     alert.wait_for()
-    assert "No shard can answer" in alert.inner_text()
+    assert "A part of the cluster is missing" in alert.inner_text()
     assert "cluster_unavailable" in alert.inner_text()
     assert alert.get_by_role("button", name="Try again").is_visible()
 
@@ -226,7 +296,7 @@ def test_the_keyboard_suffices(open_page: OpenPage, lonely: Server) -> None:
 
 def test_every_field_has_a_name(open_page: OpenPage, lonely: Server) -> None:
     page = open_page(lonely, "/")
-    page.get_by_text("Ask your own text").click()
+    open_own_text(page)
     nameless = page.evaluate(
         """[...document.querySelectorAll("input, select, textarea")]
             .filter((field) => field.labels.length === 0)
@@ -235,7 +305,7 @@ def test_every_field_has_a_name(open_page: OpenPage, lonely: Server) -> None:
     assert nameless == []
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/cluster", "/document?corpus=x&id=y"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/cluster", "/corpus/x", "/document?corpus=x&id=y"])
 def test_nothing_is_wider_than_a_phone(open_page: OpenPage, lonely: Server, path: str) -> None:
     page = open_page(lonely, path, **PHONE)
     page.wait_for_load_state("networkidle")

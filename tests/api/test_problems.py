@@ -32,6 +32,12 @@ def test_an_unknown_address_is_a_problem(alone: httpx.Client) -> None:
     problem(alone.get("/v2/ask"), 404, "no_such_route")
 
 
+def test_a_browser_sees_a_page_where_nothing_is(alone: httpx.Client) -> None:
+    reply = alone.get("/handbook", headers={"Accept": "text/html,application/xhtml+xml"})
+    assert (reply.status_code, reply.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "There is nothing at this address" in reply.text
+
+
 @pytest.mark.parametrize(
     ("path", "methods"),
     [("/v1/ask", "GET, HEAD, POST"), ("/v1/documents/a/b", "DELETE, GET, HEAD"), ("/docs", "GET, HEAD")],

@@ -10,8 +10,8 @@ import typer.main
 from shardqa.api.app import create_app
 from shardqa.cli import app as program
 from shardqa.config import OTHERS, Settings
-from shardqa.module.worker.gears.registry.builder import Builder
-from shardqa.module.worker.gears.settings import KNOWN
+from shardqa.worker.gears.sessions.builder import Builder
+from shardqa.worker.gears.settings import KNOWN
 from tests.module.arguments import ModuleArgument, module_arguments
 
 ROOT = Path(__file__).parents[2]

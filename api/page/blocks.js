@@ -1,0 +1,99 @@
+// Blocks of a document's text that are more than lines: headings, lists, and the rows of a table as a table.
+
+import { make } from "/static/dom.js";
+import { listsOf, utf16Index } from "/static/text.js";
+
+/** [{first, last, made}] in order, indices of the string; `made(marks)` is the element, with the marks that lie in it. */
+export function blocks({ text, places = [] }) {
+  const marks = placed(text, places);
+  const rows = tables(text, marks);
+  const items = lists(text).filter((list) => !rows.some((one) => one.first < list.last && list.first < one.last));
+  return [...headings(text, marks), ...rows, ...items].sort((one, other) => one.first - other.first);
+}
+
+/** The index after the empty lines that follow a block: its own margin stands for them. */
+const pastLines = (text, last) => last + text.slice(last).match(/^\n*/)[0].length;
+
+/** The places with the indices at which each begins and ends. */
+function placed(text, places) {
+  let [character, index] = [0, 0];
+  const marks = places.map(([start, place]) => {
+    index = utf16Index(text, start - character, index);
+    character = start;
+    return { first: index, place };
+  });
+  return marks.map((mark, n) => ({ ...mark, last: marks[n + 1]?.first ?? text.length }));
+}
+
+/** Lines that stand where a heading begins to be in force, and say it. */
+function headings(text, marks) {
+  const nameOf = (mark) => (mark?.place.headings ?? []).join("\n");
+  return marks
+    .filter((mark, n) => nameOf(mark) && nameOf(mark) !== nameOf(marks[n - 1]))
+    .map(({ first, place }) => ({ first, words: place.headings.at(-1), level: Math.min(6, place.headings.length + 1) }))
+    .filter(({ first, words }) => text.startsWith(words, first))
+    .map(({ first, words, level }) => ({ first, last: first + words.length, made: (within) => make("span", { class: `heading level-${level}`, role: "heading", "aria-level": level }, marked(text, first, first + words.length, within)) }));
+}
+
+function lists(text) {
+  return listsOf(text).map((items) => {
+    const first = text.lastIndexOf("\n", items[0].first) + 1;
+    const made = (within) => make(items[0].number === null ? "ul" : "ol", {}, items.map((one) => make("li", { value: one.number }, marked(text, one.first, one.last, within))));
+    return { first, last: pastLines(text, items.at(-1).last), made };
+  });
+}
+
+/** A piece of the text, with what is marked of it. */
+function marked(text, from, to, marks) {
+  const pieces = [];
+  let place = from;
+  for (const mark of marks) {
+    const [first, last] = [Math.max(mark.first, place), Math.min(mark.last, to)];
+    if (first >= last) continue;
+    pieces.push(text.slice(place, first), mark.made(first, last));
+    place = last;
+  }
+  return [...pieces, text.slice(place, to)];
+}
+
+/** Rows side by side of the same columns, or of one named value each; their text is sentences that shardqa wrote. */
+function tables(text, marks) {
+  const namesOf = ({ place }) => (isPair({ place }) ? "" : place.cells.map(([name]) => name).join("\n"));
+  const groups = [];
+  for (const mark of marks) {
+    const group = groups.at(-1);
+    if (mark.place.cells && group && group.at(-1).last === mark.first && namesOf(group[0]) === namesOf(mark)) group.push(mark);
+    else if (mark.place.cells) groups.push([mark]);
+  }
+  return groups.map((rows) => {
+    const last = rows[0].first + text.slice(rows[0].first, rows.at(-1).last).trimEnd().length;
+    return { first: rows[0].first, last: pastLines(text, last), made: (within) => table(text, rows, within) };
+  });
+}
+
+const isPair = ({ place }) => place.cells.length === 1;
+
+/** Whether rows are names with a value each, not a table of one column. */
+const arePairs = (rows) => rows.every(isPair) && new Set(rows.map(({ place }) => place.cells[0][0])).size === rows.length;
+
+function table(text, rows, marks) {
+  const scroll = (...parts) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, make("table", {}, parts));
+  const own = (row) => marks.filter((mark) => row.first <= mark.first && mark.first < row.last);
+  if (arePairs(rows)) {
+    const pairs = rows.map((row) => make("tr", {}, row.place.cells.map(([name, value]) => [make("th", { scope: "row" }, name), make("td", { dir: "auto" }, cell(value, own(row), text))])));
+    return scroll(make("tbody", {}, pairs));
+  }
+  const head = make("tr", {}, rows[0].place.cells.map(([name]) => make("th", { scope: "col" }, name)));
+  const body = rows.map((row) => make("tr", {}, row.place.cells.map(([, value]) => make("td", { dir: "auto" }, cell(value, own(row), text)))));
+  return scroll(make("thead", {}, head), make("tbody", {}, body));
+}
+
+/** A cell that a mark's words are, or are a part of. */
+function cell(value, marks, text) {
+  for (const mark of marks) {
+    const words = text.slice(mark.first, mark.last);
+    const start = value.indexOf(words);
+    if (start >= 0) return [value.slice(0, start), mark.made(mark.first, mark.last), value.slice(start + words.length)];
+  }
+  return value;
+}

@@ -1,0 +1,56 @@
+"""/v1/tasks: how far work is that goes on behind its reply, and its end."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from shardqa.api import problems, streaming
+from shardqa.api.gate import Route, needs
+from shardqa.api.state import Shared, State
+from shardqa.http_schema import Task
+
+PAUSE = 0.5  # seconds between two looks
+
+router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
+
+Id = Annotated[str, Path(description="The task's id.")]
+
+
+@router.get(
+    "/tasks/{id}",
+    response_model=Task,
+    summary="Look at a task",
+    dependencies=[needs("ingest")],
+    responses={200: {"content": {streaming.EVENTS: {"schema": {"type": "string"}}}}},
+)
+async def get_task(id: Id, request: Request, state: Shared) -> Response:
+    """Tells how far it is. With `Accept: text/event-stream`, `step` for each change until its end, then `task`."""
+    if not streaming.wanted(request.scope):
+        return Response((await state.engine.task(id)).model_dump_json(exclude_none=True), media_type="application/json")
+    request_id = problems.request_id(request.scope)
+    return await streaming.steps(
+        partial(_followed, id, state),
+        lambda task: streaming.event("task", task),
+        lambda error: streaming.event("problem", problems.explain(error, request_id)),
+    )
+
+
+@router.delete("/tasks/{id}", response_model=Task, summary="Cancel a task", dependencies=[needs("ingest")])
+async def delete_task(id: Id, state: Shared) -> Response:
+    """It ends within seconds; what it has done stays. One that has ended stays as it is."""
+    return Response((await state.engine.cancel(id)).model_dump_json(exclude_none=True), media_type="application/json")
+
+
+async def _followed(id: str, state: State, tell: Callable[[BaseModel], None]) -> Task:
+    before = None
+    while (task := await state.engine.task(id)).stage in ("running", "cancelling"):
+        if task != before:
+            tell(task)
+        before = task
+        await asyncio.sleep(PAUSE)
+    return task
