@@ -28,7 +28,7 @@ WAYS_OUT = {  # by the code of Redis' refusal
     "NOREPLICAS": "start this node's replicas, or CONFIG SET min-replicas-to-write to fewer",
     "MISCONF": "free disk space where this node's data is; its log says what failed",
 }
-UP = "start it with 'shardqa up', or load shardqa.so by loadmodule (docs/operating.md)"
+UP = "start it with 'shardqa up', or load the file that 'shardqa module-path' names by loadmodule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> 
 def _right_missing(place: str, check: str, user: str, refusal: NoPermissionError) -> Finding:
     """Redis names the command that it refuses, as 'info' or 'cluster|info'; without one, it refuses a key."""
     named = re.search(r"'([\w.|-]+)'", str(refusal))
-    remedy = f"ACL SETUSER {user} +{named[1]}" if named else f"give {user} the keys that docs/operating.md lists"
+    remedy = f"ACL SETUSER {user} +{named[1]}" if named else f"ACL SETUSER {user} ~PATTERN with the key that it names"
     return Finding(place, check, "unknown", str(refusal), remedy)
 
 
@@ -187,10 +187,14 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
-    """Models and scripts that did harm or fail."""
+    """Models, documents and scripts that did harm or fail."""
     if models := info.get("shardqa_models_quarantined"):
         found = f"{models} in quarantine: {info.get('shardqa_models_quarantined_keys')}"
         yield Finding(node.address, "models", "bad", found, "store them again, or delete them; the Redis log says why")
+    if documents := info.get("shardqa_documents_aside"):
+        found = f"{documents} set aside: {info.get('shardqa_documents_aside_keys')}"
+        remedy = "the worker ended twice as it read them: change or split their texts, or delete them ('shardqa rm')"
+        yield Finding(node.address, "documents", "bad", found, remedy)
     if sessions := info.get("shardqa_sessions_inactive"):
         found = f"{sessions} stored scripts without functions: {info.get('shardqa_sessions_inactive_ids')}"
         remedy = "RG.DUMPREGISTRATIONS says why (lastError); send them again, or remove them by RG.UNREGISTER"

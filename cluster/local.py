@@ -13,7 +13,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 
-from shardqa import topology
+from shardqa import extras, topology
 from shardqa.cluster import node as talk
 from shardqa.cluster import ports, processes, redis_server, state
 from shardqa.cluster.redis_server import NodeConfig
@@ -63,11 +63,13 @@ class LocalCluster:
 def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster:
     """Starts what does not run yet and returns when every node reports cluster_state:ok.
 
-    Raises SetupError: no redis-server, Redis before 7.0, module not built, port in use, data of another version or
-    shape, or a node that ended or did not come up. What was started is stopped again before the error leaves.
+    Raises SetupError: no libraries of the worker, no redis-server, Redis before 7.0, module not built, port in use,
+    data of another version or shape, or a node that ended or did not come up. What was started is stopped again before
+    the error leaves.
     """
     data = options.data.resolve()
     _check_counts(options)
+    extras.need("onnxruntime", "tokenizers", "cloudpickle", "sentencex", extra="worker")
     server = redis_server.find_server()
     module = options.module or redis_server.module_path()
     with state.lock(data):
@@ -148,8 +150,10 @@ def _shape(old: ClusterState | None, options: ClusterOptions, data: Path) -> Clu
                     f"or make another with --data"
                 )
     port = options.port if options.port is not None else (old.port if old else DEFAULT_PORT)
-    offset = options.bus_offset if options.bus_offset is not None else (old.bus_offset if old else DEFAULT_BUS_OFFSET)
     count = shards * (1 + replicas)
+    offset = options.bus_offset if options.bus_offset is not None else (old.bus_offset if old else None)
+    if offset is None:
+        offset = ports.bus_offset(range(port, port + count), DEFAULT_BUS_OFFSET)
     processes_by_folder = {node.folder: node.process for node in old.nodes} if old else {}
     nodes = [NodeState(f"node-{i}", port + i, processes_by_folder.get(f"node-{i}")) for i in range(count)]
     http = (old.http_port, old.http) if old else (None, None)
@@ -217,8 +221,11 @@ def _check_deadline(data: Path, node: NodeState, deadline: float, what: str) -> 
 
 def _is_formed(shape: ClusterState) -> bool:
     """Whether the slots were given out and every node was met: a run may have ended before that."""
-    with talk.connected(shape.port) as client:
-        nodes = topology.read(client)
+    try:
+        with talk.connected(shape.port) as client:
+            nodes = topology.read(client)
+    except BusyLoadingError:  # once more: it came back as a replica, whose master sends it all anew
+        return True
     return len(nodes) == len(shape.nodes) and sum(n.slot_count() for n in nodes) == topology.SLOTS
 
 

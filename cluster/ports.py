@@ -36,6 +36,13 @@ def check_free(ports: Iterable[int], purpose: str, option: str) -> None:
         )
 
 
+def bus_offset(ports: Iterable[int], usual: int) -> int:
+    """Returns the usual distance of bus ports, or the next one that leaves them all free; none: the usual one."""
+    listed = list(ports)
+    beyond = range(usual, HIGHEST - max(listed), 1_000)
+    return next((offset for offset in beyond if all(is_free(port + offset) for port in listed)), usual)
+
+
 def random_block(size: int, bus_offset: int) -> int:
     """First of `size` neighbouring ports that are free, with their bus ports. Raises SetupError if none is found."""
     for _ in range(200):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shardqa.errors import ShardqaError as ShardqaError
     from shardqa.models.pipeline import pipeline as pipeline
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # onnxruntime >= 1.29 keeps a device id under ~/.cache and reports to its maker, unless this is set before it is loaded.
 # Whatever of ours loads it has imported this package first. Set whatever it was: that nothing calls home is a promise.

@@ -13,6 +13,7 @@ import functools
 import itertools
 import re
 import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import Stemmer
@@ -118,6 +119,12 @@ def analyse(text: str) -> Analysed:
     for word in words(text):
         (stop if word in STOP_WORDS else content).append(word)
     return Analysed(stems(content), stems(stop))
+
+
+def worded(text: str, terms: Collection[str]) -> list[str]:
+    """The words of a text that some of these terms come from, as they stand there, once each."""
+    every = dict.fromkeys(match[0] for match in WORD.finditer(text)) if terms else ()
+    return [word for word in every if any(term in terms for term in analyse(word).content)]
 
 
 @dataclass(frozen=True, slots=True)

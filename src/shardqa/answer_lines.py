@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 AnswerWhen = Literal["unsure", "balanced", "sure"]
 """Answer when unsure, balanced, or only when sure."""
+
+
+FAR = 0.05
+"""A score below which what comes nearest is about something else."""
+
+
+def verdict(absent: Sequence[str], parts: Sequence[object]) -> str:
+    """A few words for people to whom nothing is answered."""
+    if parts:
+        return "no sure answer"
+    return f"the documents don't mention {' or '.join(absent)}" if absent else "the documents don't say"
 
 
 @dataclass(frozen=True, slots=True)

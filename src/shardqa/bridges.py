@@ -62,7 +62,7 @@ class Bridges:
     titles: Mapping[str, tuple[NamedBy, ...]]  # each title's sources, best first
 
     def record(self) -> dict[str, Any]:
-        """As it travels in JSON."""
+        """The fields for its JSON."""
         titles = {title: [[one.passage, one.share] for one in of] for title, of in self.titles.items()}
         return {"ceiling": self.ceiling, "titles": titles}
 
@@ -93,7 +93,7 @@ class NamedTitles:
     words: Mapping[str, int]  # occurrences of each of the words in all passages
 
     def record(self) -> dict[str, Any]:
-        """As it travels in JSON."""
+        """The fields for its JSON."""
         return {"titles": dict(self.titles), "words": dict(self.words)}
 
     @classmethod

@@ -4,6 +4,8 @@ from shardqa import keys
 from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
 from shardqa.errors import BadDocument, BadLimit, BadQuestion, DocumentTooLarge, QuestionTooLong
 
+BOUNDS = {"title": 512, "source": 4_096, "origin": 4_096}  # UTF-8 bytes: a document's id, a path, may have as many
+
 
 def between(name: str, value: int, low: int, high: int) -> int:
     """The value; raises BadLimit."""
@@ -27,21 +29,23 @@ def question(raw: str) -> str:
     return keys.normalise_question(raw)
 
 
-def document(what: str, text: str, *others: str) -> None:
-    """`text` and what else a document has; `what` names it, or is empty where the reader knows.
+def document(what: str, text: str, **others: str) -> None:
+    """`text` and what else a document has, by name; `what` names it, or is empty where the reader knows.
 
     Raises BadDocument, DocumentTooLarge.
     """
     named = f"{what}: " if what else ""
     if not text.strip():
         raise BadDocument(f"{named}no text in it; give it at least one word")
-    for part in (text, *others):
+    for name, part in {"text": text, **others}.items():
         try:
             size = len(part.encode())
         except UnicodeEncodeError as error:
             raise BadDocument(f"{named}lone surrogate at character {error.start}; encode it as UTF-8") from None
-        if part is text and size > MAX_DOCUMENT:
+        if name == "text" and size > MAX_DOCUMENT:
             raise DocumentTooLarge(f"{named}{size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
+        if size > BOUNDS.get(name, size):
+            raise BadDocument(f"{named}its {name} has {size:,} bytes, more than {BOUNDS[name]:,}; shorten it")
 
 
 def length(characters: int, what: str = "") -> None:

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import (
@@ -23,7 +23,7 @@ MAX_N_BEST = 20  # candidates a shard keeps in its answer
 MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 128 word pieces is looked at
 MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 
-OPENINGS = ("openai", "dify", "feedback")  # routes of the API that a server has where it is told so
+OPENINGS = ("openai", "dify", "feedback", "questions")  # routes of the API that a server has where it is told so
 
 PREFIX = "SHARDQA_"
 OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
@@ -33,7 +33,6 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
         "DATA",
         "REDIS_SERVER",
         "SHARED",
-        "STORE",
         "SHARE_MODELS",
         "ACTIVITY_FD",
         "PRELOAD",
@@ -42,12 +41,19 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
 )
 
 
-def check_names(environment: Iterable[str]) -> None:
-    """Raises ValueError for a variable SHARDQA_… that means nothing here: a misspelt one would be passed over."""
+def unknown_names(environment: Iterable[str]) -> list[str]:
+    """Says of each variable SHARDQA_… that means nothing here what may be meant."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHERS
-    for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in known:
-            raise ValueError(f"the variable {name} in the environment is no setting; {_hint(name, known, 'unset it')}")
+    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    return [
+        f"the variable {name} in the environment is no setting; {_hint(name, known, 'unset it')}" for name in unknown
+    ]
+
+
+def check_names(environment: Iterable[str]) -> None:
+    """Raises ValueError for the first of `unknown_names`: a misspelt one would be passed over."""
+    for text in unknown_names(environment):
+        raise ValueError(text)
 
 
 def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -72,6 +78,8 @@ def _origins(text: str) -> list[str]:
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SHARDQA_", extra="forbid", hide_input_in_errors=True)
 
+    strict: ClassVar[bool] = True  # a variable that means nothing stops servers; a command warns of it
+
     redis: str = Field("127.0.0.1:7000", description="HOST:PORT, redis:// or rediss:// of a node; several with commas")
     user: str = Field("default", description="ACL user; needs +get +shardqa.get and the RG.* and AI.* commands")
     password: SecretStr | None = None
@@ -81,9 +89,10 @@ class Settings(BaseSettings):
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     sure: float = Field(0.6, gt=0, le=1, description="score from which no other passage is read; 1 reads all k")
-    model: str = Field("reader-v3-int8", description="name of the reader that the shards run")
+    model: str = Field("reader-v4-int8", description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
+    keep_megabytes: int = Field(8, ge=0, description="largest uploaded file that is kept beside its text; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")
@@ -102,7 +111,7 @@ class Settings(BaseSettings):
         "", description="origins, with commas, of other sites' pages that may use the API: https://app.example"
     )
 
-    http_openings: str = Field("", description="with commas: openai, dify, feedback; further routes of the API")
+    http_openings: str = Field("", description="with commas: openai, dify, feedback, questions; further routes")
 
     _tls: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -173,7 +182,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        check_names(os.environ)
+        if cls.strict:
+            check_names(os.environ)
         path = os.environ.get("SHARDQA_CONFIG")
         if path is None:
             return init_settings, env_settings

@@ -43,6 +43,23 @@ class UnknownDocument(ShardqaError):
     status = 404
 
 
+class UnknownTask(ShardqaError):
+    code = "unknown_task"
+    status = 404
+
+
+class BadWords(ShardqaError):
+    """Synonyms of a corpus that name no two words."""
+
+    code = "bad_words"
+    status = 422
+
+
+class NoFile(ShardqaError):
+    code = "no_file"
+    status = 404
+
+
 class DocumentTooLarge(ShardqaError):
     code = "document_too_large"
     status = 413

@@ -1,17 +1,21 @@
-"""Libraries that a part of shardqa needs beyond a shard's worker, and the fault where one is missing."""
+"""Libraries that a part of shardqa needs beyond those of the command line, and the fault where one is missing."""
 
 from importlib.util import find_spec
 
 from shardqa.errors import SetupError
 
 
-def need(*libraries: str, package: str) -> None:
-    """Raise SetupError that says how to install them, by this package, unless every one of these libraries is there."""
+def need(*libraries: str, extra: str, package: str = "") -> None:
+    """Raise SetupError that says how to install them, by this extra, unless every one of these libraries is there.
+
+    `package` is the folder of another distribution that has the extra.
+    """
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
+        way_out = f"run: pip install '{package}[{extra}]'" if package else remedy(extra)
         raise SetupError(
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
-            f"run: pip install '{package}' in a checkout of shardqa"
+            f"{way_out}"
         )
 
 

@@ -77,7 +77,7 @@ class Clause:
     hides: bool = False  # of a View
 
     def record(self) -> list[Any]:
-        """As it travels in JSON."""
+        """The list for its JSON."""
         record = [self.field, self.test, orjson.loads(self.value)]
         return [*record, HIDES] if self.hides else record
 
@@ -94,7 +94,7 @@ def canonical(filter: DocumentFilter | None) -> str:
 
 
 def of_text(text: str) -> DocumentFilter:
-    """From JSON, as it stands in an address. Raises BadFilter."""
+    """Reads a filter from JSON, as it stands in an address. Raises BadFilter."""
     try:
         return DocumentFilter.model_validate_json(text)
     except ValidationError as error:
@@ -144,7 +144,7 @@ def _check(test: str, value: Any) -> None:
 
 
 def _dumped(field: str, value: Any) -> str:
-    """As JSON. Raises BadFilter for what JSON does not have."""
+    """The value in JSON. Raises BadFilter for what JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise BadFilter(f"the condition on {field!r} names {value}, which is no value of metadata")
     try:
@@ -187,7 +187,7 @@ def _of_field(field: str, condition: Condition, hides: bool) -> Iterator[Clause]
 
 
 def kind_of(scalar: Any) -> Value:
-    """A scalar as it is compared."""
+    """The kind of a scalar, and the value to compare."""
     if isinstance(scalar, bool):
         return ("truth", scalar)
     if isinstance(scalar, int | float):

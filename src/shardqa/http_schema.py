@@ -4,7 +4,7 @@ A request's bounds stand in its schema only: the engine enforces them, with the 
 """
 
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -15,6 +15,12 @@ from shardqa.filters import DocumentFilter
 from shardqa.schema import Answer, Corpora, Document, Ingested
 
 MAX_QUESTIONS = 100  # of one batch
+CORPUS: Any = Field(
+    None,
+    description="Where to look: a corpus, several (a list, or with commas), or * for all that you may ask. Without it, "
+    "the one that is yours.",
+    json_schema_extra={"examples": ["handbook", ["handbook", "minutes"], "*"]},
+)
 
 
 class Question(BaseModel):
@@ -25,14 +31,14 @@ class Question(BaseModel):
     )
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
+    corpus: str | list[str] | None = CORPUS
     k: int | None = Field(None, description=f"Passages read, 1 to {MAX_K}. More finds more and takes longer.")
     n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
     min_score: float | None = Field(
         None, allow_inf_nan=False, description="0 to 1: below it, no answer. Without it, the model's own threshold."
     )
     answer_when: AnswerWhen | None = Field(
-        None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
+        None, description="How sure an answer must be: unsure, balanced, sure. Without it, the server's setting."
     )
     form: FormChoice | None = Field(
         None, description="A span, sentences, a list, or auto: what suits the question. Without it, auto."
@@ -75,7 +81,7 @@ class Search(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     question: str = Field(description="A question or words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
+    corpus: str | list[str] | None = CORPUS
     limit: int = Field(10, description="Passages, 1 to 100.")
     filter: DocumentFilter | None = Field(None, description="Documents that may be found, by title and metadata.")
 
@@ -84,7 +90,7 @@ class Explain(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the one that is yours.")
+    corpus: str | list[str] | None = CORPUS
     k: int | None = Field(None, description=f"Passages ranked, 1 to {MAX_K}.")
     filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
@@ -98,6 +104,19 @@ class Feedback(BaseModel):
     corpus: str | None = Field(None, description="Without it, the server's default corpus.")
     answers: list[str] = Field(max_length=10, description="As the documents word them; none: the documents don't say.")
     document: str | None = None
+
+
+class AskedQuestion(BaseModel):
+    """A question that was asked of a corpus, as it went last."""
+
+    question: str
+    refused: bool  # nothing was answered
+    score: float
+    times: int = 0
+
+
+class AskedQuestions(BaseModel):
+    questions: list[AskedQuestion]
 
 
 class NewDocument(BaseModel):
@@ -127,6 +146,12 @@ class NewDocument(BaseModel):
             source=self.source,
             metadata=self.metadata,
         )
+
+
+class StoredDocument(Document):
+    """A document as it lies in its corpus."""
+
+    has_file: bool = False  # GET /v1/files/{name} has the file that it was read from
 
 
 def text_id(text: str) -> str:
@@ -201,6 +226,42 @@ class SentFiles(BaseModel):
     refused: int
 
 
+class Pin(BaseModel):
+    """An answer that a corpus' owner has chosen."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    question: str = Field(max_length=MAX_QUESTION)
+    document: str = Field(description="Its id.")
+    quote: str = Field(min_length=1, max_length=4_000, description="What answers, exactly as the document has it.")
+
+
+class CorpusWords(BaseModel):
+    """Synonyms and pinned answers of a corpus."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    synonyms: list[Annotated[str, Field(max_length=512)]] = Field(
+        default_factory=list,
+        max_length=1_000,
+        description="Each `pto, paid time off` (both ways) or `k8s => kubernetes` (one way).",
+    )
+    pins: list[Pin] = Field(default_factory=list, max_length=1_000)
+
+
+class Task(BaseModel):
+    """Work that goes on behind its reply."""
+
+    id: str
+    corpus: str
+    stage: Literal["running", "cancelling", "done", "cancelled", "broken"] = "running"
+    total: int  # files
+    documents: int = 0  # taken so far
+    refused: int = 0  # files
+    results: list[SentFile] = Field(default_factory=list)  # of the files read so far, in order
+    detail: str | None = None  # of a broken one, why
+
+
 class FileFormat(BaseModel):
     title: str
     suffixes: list[str]
@@ -213,6 +274,13 @@ class Formats(BaseModel):
 class Listed(Corpora):
     default: str  # of a document that names none; it may not exist yet
     feedback: bool = False  # POST /v1/feedback is there
+    questions: bool = False  # GET /v1/corpora/{corpus}/questions is there
+
+
+class Version(BaseModel):
+    version: str  # of shardqa
+    api: Literal["v1"] = "v1"
+    model: str  # the reader that is asked
 
 
 class Health(BaseModel):

@@ -11,6 +11,7 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from shardqa.errors import BadCorpusName, BadDocumentId, BadKey, EmptyQuestion
 
@@ -37,6 +38,7 @@ NO_ENCODER = "encoder:off"  # string: somebody removed the encoder, and `prepare
 DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 FEEDBACK = "feedback:"  # and a corpus: a stream of what readers say is right
+ASKED = "asked:"  # and a corpus: a stream of the questions that were asked of it
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 STREAMS = "ingest"  # how the keys of both kinds of streams below begin
 INGEST_STREAMS = "ingest:"  # and any name, best a {tag}: a stream whose entries become documents
@@ -83,9 +85,9 @@ def doc(corpus: str, document: str) -> str:
     return f"doc:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
 
 
-def every_doc(corpus: str) -> str:
-    """A pattern of all documents of a corpus."""
-    return f"doc:{check_corpus(corpus)}:*"
+def file(corpus: str, document: str) -> str:
+    """Hash: `content`, the file that a document was read from, and `of`, the digest of the text that it became."""
+    return f"file:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
 
 
 def passage(corpus: str, document: str, n: int) -> str:
@@ -104,6 +106,20 @@ def feedback(corpus: str) -> str:
     return f"{FEEDBACK}{check_corpus(corpus)}"
 
 
+def task(id: str) -> str:
+    """String: how far work is that goes on behind its reply, as JSON."""
+    return f"task:{{{id}}}"
+
+
+def task_mark(id: str) -> str:
+    """String, expires: whoever does the work lives, or shall cancel it."""
+    return f"task:{{{id}}}:mark"
+
+
+def asked(corpus: str) -> str:
+    return f"{ASKED}{check_corpus(corpus)}"
+
+
 def drop(corpus: str, bucket: str) -> str:
     """String: documents of the bucket when its part of the corpus was dropped; while it is there, more may be left."""
     return f"drop:{corpus}:{{{bucket}}}"
@@ -114,8 +130,13 @@ def mark(word: str, corpus: str, bucket: str) -> str:
     return f"{word}:{corpus}:{{{bucket}}}"
 
 
+def first_passage(passage_key: str) -> str:
+    """The key of the first passage, which carries the fields of its document, such as the title."""
+    return f"{passage_key.rpartition(':')[0]}:0"
+
+
 def doc_of_passage(passage_key: str) -> str:
-    """The document's key, of a passage's that is one."""
+    """The key of the document that a passage's key belongs to."""
     head, _, _ = passage_key.rpartition(":")
     return "doc:" + head.removeprefix("passage:")
 
@@ -142,20 +163,28 @@ def failed_entries(stream: str) -> str:
     return f"{FAILED_ENTRIES}{{{stream}}}"
 
 
+def suspects(tag: str) -> str:
+    return f"suspects:{{{tag}}}"
+
+
 def never(tag: str) -> str:
     """A key that never exists: a write there on condition that it does shows whether the shard takes writes."""
     return f"{NEVER}{{{tag}}}"
 
 
-def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str, filter_: str = "") -> str:
-    return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question, filter_)}"
+def answer(
+    corpus: str, tag: str, epoch: int, model: str, k: int, question: str, filter_: str = "", among: str = ""
+) -> str:
+    """`among` names the corpora that the question is for, with commas, where they are several."""
+    return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question, filter_, among)}"
 
 
 def ask(
     corpus: str, epoch: str, model: str, k: int, sure: float, question: str, filter_: str = "", scoring: str = ""
 ) -> str:
-    """`epoch` is the digest of all shards' epochs (`corpus_epoch`); `sure` the score from which no more is read;
-    `scoring` names the corpus's own scores, where it has some."""
+    """`corpus` may be several with commas: no pattern of one of them allows to read that; `epoch` is the digest of all
+    shards' epochs (`corpus_epoch`); `sure` the score from which no more is read; `scoring` names the corpus's own
+    scores, where it has some."""
     read = f"{sure:g}-{scoring}" if scoring else f"{sure:g}"
     return f"ask:{corpus}:{epoch}:{model}:{k}:{read}:{question_in_key(question, filter_)}"
 
@@ -163,6 +192,11 @@ def ask(
 def corpus_scoring(corpus: str) -> str:
     """String: a corpus's own scores as JSON. Under `ask:`, so that whoever may ask may read it."""
     return f"ask:{corpus}:scoring"
+
+
+def corpus_words(corpus: str) -> str:
+    """String: synonyms and pinned answers of a corpus as JSON. Under `ask:`, as above."""
+    return f"ask:{corpus}:words"
 
 
 def cursors(corpus: str) -> str:
@@ -184,7 +218,7 @@ def normalise_question(question: str) -> str:
 
 
 def without_end(question: str) -> str:
-    """Without question marks and the full stop at the end: the reader puts one question mark there, whatever stood."""
+    """Takes question marks and full stop off the end, where the reader puts one question mark whatever stood."""
     return FULL_STOP.sub("", question.rstrip(QUESTION_MARKS + " "))
 
 
@@ -202,12 +236,12 @@ def seen(text: str) -> str:
     return BLANKS.sub(" ", text).strip(" ")
 
 
-def question_in_key(question: str, filter_: str = "") -> str:
+def question_in_key(question: str, filter_: str = "", among: str = "") -> str:
     """A normalised question as it stands in keys: itself, or 'BLAKE2-' and 32 hex digits past 256 bytes, or where a
-    filter (canonical) goes with it."""
+    filter (canonical) or several corpora go with it."""
     raw = question.encode("utf-8", "surrogatepass")
-    if filter_:
-        raw += b"\0" + filter_.encode()
+    if filter_ or among:
+        raw += b"\0" + filter_.encode() + (b"\0" + among.encode() if among else b"")
     elif len(raw) <= MAX_QUESTION_IN_KEY:
         return question
     return HASHED + blake2b(raw, digest_size=16).hexdigest()
@@ -219,7 +253,7 @@ def next_epoch(previous: int, now_ms: int) -> int:
 
 
 def corpus_epoch(epochs: dict[str, int]) -> str:
-    """One short name for the state of a corpus, from the epochs of all shards (tag -> epoch)."""
+    """A short name for the state of a corpus, made of the epochs of all shards (tag -> epoch)."""
     joined = " ".join(f"{tag}={number}" for tag, number in sorted(epochs.items()))
     return blake2b(joined.encode(), digest_size=6).hexdigest()
 
@@ -231,12 +265,23 @@ class DocKey:
     document: str
 
 
+class DocumentName(NamedTuple):
+    """A document among all others: each corpus has ids of its own."""
+
+    corpus: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class PassageKey:
     corpus: str
     tag: str  # the bucket
     document: str
     n: int
+
+    @property
+    def name(self) -> DocumentName:
+        return DocumentName(self.corpus, self.document)
 
 
 @dataclass(frozen=True, slots=True)

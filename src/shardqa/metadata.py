@@ -10,7 +10,7 @@ MAX_BYTES = 65_536  # of its JSON: it travels with the document, and is not sear
 
 
 def pack(document: str, metadata: dict[str, Any]) -> str:
-    """As JSON. Raises BadDocument: too deep, too large, or not to be spelt in JSON. `document` is named in faults."""
+    """The JSON of metadata. Raises BadDocument, with the document, for what is too deep, too large, or not JSON."""
     check_depth(document, metadata)
     try:
         packed = json.dumps(metadata, ensure_ascii=False, allow_nan=False)

@@ -6,16 +6,20 @@ are kept as JSON; a passage keeps those that lie in it. Pure functions.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
+from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 
-MAX_PLACES = 4_000_000  # bytes of one document's places as JSON: a sheet of 50,000 rows has 2 million
+MAX_PLACES = 16_000_000  # bytes of one document's places as JSON: a sheet of 50,000 rows of 7 cells has 12 million
+MAX_PLACE = 4_000  # bytes of one place as JSON: each passage under it keeps it, and its headings once more as a path
 BELOW = " › "  # between a heading and the next one below it
 MAX_HEADINGS = 8  # levels of a heading path: the six of HTML, and entries of lists
+FEW_CELLS = 4  # of a row that may share its passage with the next: of rows of more, a reader takes the wrong one
 
 
 class Place(BaseModel):
@@ -33,15 +37,20 @@ class Place(BaseModel):
     aside: str | None = Field(
         None, description="why it is not searched: contents, index, navigation, licence; absent for text"
     )
+    cells: list[tuple[str, str]] | None = Field(
+        None,
+        description="the row of a table that it stands in, each filled cell with its column's name: the text there is "
+        "a sentence that shardqa wrote from them",
+    )
     headings: list[str] = Field(default_factory=list, description="the headings above it, outermost first")
 
     @model_serializer(mode="wrap")
     def only_known(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what is not known: most places say one or two things."""
+        """Leaves out fields without a value: most places have one or two."""
         return {name: value for name, value in handler(self).items() if value not in (None, [])}
 
     def __str__(self) -> str:
-        """As people cite it: `p. 12, § Notice period`."""
+        """The place in the form that people cite: `p. 12, § Notice period`."""
         parts = [
             self.part,
             f"p. {self.page}" if self.page is not None else None,
@@ -63,7 +72,7 @@ Raw: TypeAlias = list[list[Any]]
 
 
 def encode(marks: Sequence[Mark]) -> str:
-    """As JSON; empty for none."""
+    """The marks in JSON; empty for none."""
     if not marks:
         return ""
     return orjson.dumps([[start, place.model_dump()] for start, place in marks]).decode()
@@ -91,6 +100,11 @@ def check(places: str | bytes) -> Raw:
             raise BadDocument(
                 f"{str(mark)[:80]} is no mark of its places; send [[character, {{…}}], …] with rising characters"
             )
+        if (size := size_of(mark[1])) > MAX_PLACE:
+            raise BadDocument(
+                f"its place at character {mark[0]:,} has {size:,} bytes of JSON, more than {MAX_PLACE:,}; "
+                "shorten its headings or cells"
+            )
         last = mark[0]
     return marks
 
@@ -103,22 +117,25 @@ def stored(places: bytes | None) -> Raw:
         return []
 
 
+def size_of(place: Place | dict[str, Any]) -> int:
+    """The bytes of a place in JSON."""
+    return len(orjson.dumps(place if isinstance(place, dict) else place.model_dump()))
+
+
 def _is_mark(mark: Any) -> bool:
-    return (
-        isinstance(mark, list)
-        and len(mark) == 2
-        and isinstance(mark[0], int)
-        and not isinstance(mark[0], bool)
-        and mark[0] >= 0
-        and isinstance(mark[1], dict)
-        and set(mark[1]) <= set(Place.model_fields)
-    )
+    if not isinstance(mark, list) or len(mark) != 2 or type(mark[0]) is not int or not 0 <= mark[0] <= MAX_DOCUMENT:
+        return False
+    try:
+        Place.model_validate_json(orjson.dumps(mark[1]), strict=True)
+    except ValidationError:
+        return False
+    return True
 
 
 def within(marks: Raw, start: int, end: int) -> Raw:
     """The marks in force anywhere in characters [start, end)."""
-    starts = [mark[0] for mark in marks]
-    return marks[max(bisect_right(starts, start) - 1, 0) : bisect_right(starts, end - 1)] if marks else []
+    first = max(bisect_right(marks, start, key=itemgetter(0)) - 1, 0)
+    return marks[first : bisect_right(marks, end - 1, key=itemgetter(0))]
 
 
 def asides(marks: Sequence[list[Any]], length: int) -> list[tuple[int, int]]:
@@ -127,10 +144,12 @@ def asides(marks: Sequence[list[Any]], length: int) -> list[tuple[int, int]]:
     return [(mark[0], end) for mark, end in zip(marks, ends, strict=True) if mark[1].get("aside")] if marks else []
 
 
-def paths(marks: Sequence[list[Any]]) -> list[tuple[int, tuple[str, ...]]]:
-    """The characters from which other headings are in force, and those headings."""
-    every = [(mark[0], tuple(mark[1].get("headings", ()))) for mark in marks]
-    return [mark for before, mark in zip([(0, ()), *every], every, strict=False) if mark[1] != before[1]]
+def sections(marks: Sequence[list[Any]]) -> list[tuple[int, tuple[str, ...], bool]]:
+    """The characters from which other headings are in force or a row of more than FEW_CELLS stands; those headings, and
+    whether it is such a row."""
+    every = [(at, tuple(place.get("headings", ())), len(place.get("cells") or ()) > FEW_CELLS) for at, place in marks]
+    pairs = zip([(0, (), False), *every], every, strict=False)
+    return [mark for before, mark in pairs if mark[2] or mark[1:] != before[1:]]
 
 
 def below(title: str, path: Sequence[str]) -> str:
@@ -138,7 +157,13 @@ def below(title: str, path: Sequence[str]) -> str:
     return BELOW.join(heading for heading in path if heading.split() != title.split())
 
 
+def mark_at(marks: Raw, character: int) -> list[Any] | None:
+    """The mark in force at a character; None before the first."""
+    n = bisect_right(marks, character, key=itemgetter(0))
+    return marks[n - 1] if n else None
+
+
 def at(marks: Raw, character: int) -> dict[str, Any] | None:
     """The place in force at a character; None before the first mark."""
-    n = bisect_right([mark[0] for mark in marks], character)
-    return dict(marks[n - 1][1]) if n else None
+    mark = mark_at(marks, character)
+    return dict(mark[1]) if mark is not None else None

@@ -1,8 +1,9 @@
 """A question as the engine asks it: checked, normalised, and with every choice made. It is built once, where a user's
 words come in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, TypedDict, Unpack
+from typing import Self, TypeAlias, TypedDict, Unpack
 
 from shardqa import checks, filters, keys
 from shardqa.answer_forms import FormChoice, asks_for_several
@@ -11,11 +12,23 @@ from shardqa.config import MAX_K, MAX_N_BEST, Settings
 from shardqa.errors import BadLimit
 from shardqa.filters import DocumentFilter
 
+MAX_CORPORA = 32  # of one question: each is ranked on every shard
+EVERY = "*"  # in place of a corpus: all that the asker may ask
+
+CorporaChoice: TypeAlias = str | list[str] | None
+
+
+def corpora_of(named: str | Sequence[str]) -> tuple[str, ...]:
+    """The corpora of a question, each once; `a,b` names two. Raises BadCorpusName, BadLimit."""
+    names = set(named.split(",") if isinstance(named, str) else named)
+    checks.between("corpora", len(names), 1, MAX_CORPORA)
+    return (EVERY,) if names == {EVERY} else tuple(sorted(map(keys.check_corpus, names)))
+
 
 class Choices(TypedDict, total=False):
     """The choices that a user has beside his words; None leaves one to the settings."""
 
-    corpus: str | None
+    corpus: CorporaChoice  # one, several (in a text with commas), or EVERY
     k: int | None
     n_best: int | None
     min_score: float | None
@@ -29,7 +42,7 @@ class Choices(TypedDict, total=False):
 class Question:
     wording: str  # as the user wrote it
     text: str  # as it is ranked and read
-    corpus: str
+    corpora: tuple[str, ...]  # in order
     k: int  # passages that are read
     n_best: int  # candidates of the reply
     min_score: float | None  # in place of the line that `answer_when` names
@@ -40,11 +53,21 @@ class Question:
     sure: float  # score of a span from which no further passage is read
     fresh: bool  # passes by all caches of answers, and what is remembered of terms
 
+    @property
+    def among(self) -> str:
+        """Names the corpora where they are several, as keys do."""
+        return self.asked_of if len(self.corpora) > 1 else ""
+
+    @property
+    def asked_of(self) -> str:
+        """The corpora as one text, which `corpora_of` reads."""
+        return ",".join(self.corpora)
+
     @classmethod
     def of(cls, wording: str, settings: Settings, **choices: Unpack[Choices]) -> Self:
         """Raises EmptyQuestion, QuestionTooLong, BadQuestion, BadFilter, BadCorpusName, BadLimit."""
         corpus, k, n_best = choices.get("corpus"), choices.get("k"), choices.get("n_best")
-        corpus = keys.check_corpus(settings.corpus if corpus is None else corpus)
+        corpora = corpora_of(settings.corpus if corpus is None else corpus)
         k = checks.between("k", settings.k if k is None else k, 1, MAX_K)
         n_best = checks.between("n_best", settings.n_best if n_best is None else n_best, 1, MAX_N_BEST)
         min_score = choices.get("min_score")
@@ -56,7 +79,7 @@ class Question:
         return cls(
             wording=wording,
             text=text,
-            corpus=corpus,
+            corpora=corpora,
             k=k,
             n_best=n_best,
             min_score=min_score,

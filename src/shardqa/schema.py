@@ -55,18 +55,6 @@ class Dropping(BaseModel):
     done: bool
 
 
-class Retokenised(BaseModel):
-    """A corpus that is being cut into passages anew, and how far that is."""
-
-    corpus: str
-    documents: int  # that it has
-    done: int  # looked at
-    changed: int  # of them: they are stored anew
-    failed: int
-    errors: list[str]  # some of the reasons
-    finished: bool
-
-
 class OneCorpus(BaseModel):
     """A corpus that can be asked, or one that was dropped."""
 
@@ -138,6 +126,10 @@ class NodeInfo(BaseModel):
     has_reader: bool | None = None  # None where nobody could say
     worker: str | None = None  # ready, starting, down …; None where this user may not read INFO
     refuses: str | None = None  # why it stores nothing now
+    aside: int = 0  # documents that are not read, since the worker ended with them twice; INFO and doctor name them
+    answers_kept: int | None = None  # since the module was loaded; None where INFO may not be read, and with a filter
+    answers_read: int | None = None
+    reading_ms: float | None = None  # of all these together, waits included
     error: str | None = None
 
 
@@ -158,6 +150,7 @@ class Part(BaseModel):
     """An exact excerpt of a document: a sentence or several in a row, or an item of a list."""
 
     text: str
+    corpus: str
     document: str
     title: str
     start: int
@@ -173,6 +166,7 @@ class Candidate(BaseModel):
 
     answer: str
     score: float  # probability that this span answers the question, calibrated
+    corpus: str
     document: str
     title: str
     start: int
@@ -212,14 +206,16 @@ class Answer(BaseModel):
     """Reply to a question. `answer` is None exactly when `no_answer` is true."""
 
     question: str
-    corpus: str
+    corpus: str  # that was asked; several with commas, as they can be asked again
     answer: str | None  # a span's text; of other forms the texts of `parts`, a line each
     form: Form = "span"  # what `answer` is; where there is none, what it would have been
+    pinned: bool = False  # somebody has chosen this place for the question; nothing was ranked or read
     score: float  # of the answer; of the best one that was found when there is no answer
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach
     lines: Lines  # what it would have had to reach with each choice of `answer_when`
-    calibrated: bool = False  # scores and lines are fitted to this corpus, by `shardqa calibrate`
+    calibrated: bool = False  # scores and lines are fitted to this corpus, by `shardqa-models calibrate-corpus`
+    document_corpus: str | None = None  # the document's own
     document: str | None  # these of a span itself, of other forms of the first of `parts`
     title: str | None
     start: int | None
@@ -230,8 +226,8 @@ class Answer(BaseModel):
     evidence: list[Evidence] = Field(default_factory=list)  # `parts` of an answer
     parts: list[Part] = Field(default_factory=list)
     """Of a span the sentences that hold and support it, of its document, in order; of `sentences` these, of a `list`
-    its items. Without an answer: the best sentences of all passages that were read, best first; none where no passage
-    was."""
+    its items. Without an answer: the best sentences of all passages that were read, best first; none where nothing
+    is near."""
     metadata: dict[str, Any] | None = None  # of its document
     n_best: list[Candidate]
     cached: bool
@@ -240,6 +236,7 @@ class Answer(BaseModel):
     failed: list[str]  # nodes that did not answer
     shards: list[ShardUse]
     model: str
+    absent: list[str] = Field(default_factory=list)  # words of the question that no passage has; none with an answer
     warnings: list[str] = Field(default_factory=list)  # what speaks against the answer beside its score
     timing: Timing
 
@@ -268,6 +265,7 @@ class MergedCandidates(BaseModel):
     composed: dict[Form, Composed]  # none where there is no candidate
     auto: Form  # the one for who leaves that open
     likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
+    absent: list[str] = Field(default_factory=list)  # terms of the question that no passage has
     calibrated: bool = False  # scores and lines are the corpus's own, not the reader's
 
 
@@ -325,13 +323,14 @@ class RankScore(BaseModel):
     terms: list[TermScore]
     pairs: list[PairScore]
     cosine: float | None = None  # between its vector and the question's; None where they are not compared
-    near: float = 0.0  # what that adds to the score
+    near: float = 0.0  # what that adds to the score; words then count by the square of what they cover
     bridge: BridgeScore | None = None  # what leads to it from a first passage; None where nothing does
     score: float
 
 
 class FoundPassage(BaseModel):
     key: str
+    corpus: str
     document: str
     title: str
     text: str
@@ -359,7 +358,7 @@ class SearchResult(BaseModel):
     """Passages, best first; nothing was read."""
 
     question: str
-    corpus: str
+    corpus: str  # as of an Answer
     passages: list[FoundPassage]
     partial: bool
     failed: list[str]
@@ -393,7 +392,7 @@ class ReadSpan(BaseModel):
     rank: float  # how high its passage ranks, whatever the size of the corpus
     evidence: float  # of its sentence: the mean of its tokens' logits; 0 of a reader without that output
     relevance: float  # logit that its passage answers at all; 0 of a reader without that output
-    alone: float  # score by margin and lag, by which spans are ordered
+    precedence: float  # orders the spans, the highest first: by margin, lag, evidence and relevance
     log_odds: dict[str, float]  # what each signal adds to the score's log-odds, bias included
     score: float
 
@@ -422,8 +421,8 @@ class Explanation(BaseModel):
 
     question: str
     asked: str  # the question as it is ranked and read
-    corpus: str
-    size: int  # passages of the corpus
+    corpus: str  # as of an Answer
+    size: int  # passages of the corpora
     terms: list[Term]
     passages: list[FoundPassage]  # all that were ranked
     read: int  # of them, the best that were read

@@ -32,7 +32,7 @@ class QuestionVector:
     vector: bytes  # int8 [384]
 
     def record(self) -> dict[str, str]:
-        """As it travels in JSON."""
+        """The fields for its JSON."""
         return {"encoder": self.encoder, "vector": base64.b64encode(self.vector).decode()}
 
     @classmethod
@@ -73,7 +73,7 @@ class CorpusStatistics:
     bridges: Bridges | None = None  # what the first passages name, where that is known
 
     def record(self) -> dict[str, Any]:
-        """As it travels in JSON."""
+        """The fields for its JSON."""
         counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
         record = {**counts, "df": dict(self.df), "cf": dict(self.cf), "vectors": dict(self.vectors)}
         if self.near is not None:

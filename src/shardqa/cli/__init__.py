@@ -5,11 +5,13 @@ A user's mistake (a ShardqaError, or a file that can't be read or written) is on
 """
 
 import sys
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 import shardqa
+from shardqa.cli import output
 from shardqa.cli.verbs import HELP, Verbs, spell_switches
 from shardqa.errors import ShardqaError
 
@@ -19,10 +21,16 @@ app = typer.Typer(
     name="shardqa",
     cls=Verbs,
     help="Question answering inside Redis Cluster. Start with: shardqa up",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP},
 )
+
+
+class Color(StrEnum):
+    auto = "auto"
+    always = "always"
+    never = "never"
 
 
 def _version(is_on: bool) -> None:
@@ -33,10 +41,23 @@ def _version(is_on: bool) -> None:
 
 @app.callback()
 def shardqa_(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
     ] = False,
-) -> None: ...
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing on stderr but what went wrong.")
+    ] = False,
+    color: Annotated[
+        Color, typer.Option("--color", help="Colors and tables: on a terminal, always, or without colors.")
+    ] = Color.auto,
+) -> None:
+    if quiet or color != Color.auto:
+        output.dress(color, quiet)
+    if context.invoked_subcommand is None:
+        from shardqa.cli.overview import overview  # what no other command needs
+
+        overview()
 
 
 def main(program: typer.Typer = app) -> None:

@@ -1,13 +1,14 @@
 """`shardqa ask`: one question, its answer in its sentence."""
 
 import re
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from shardqa.answer_forms import FormChoice
-from shardqa.answer_lines import AnswerWhen
+from shardqa.answer_lines import AnswerWhen, verdict
 from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, KOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
@@ -23,7 +24,7 @@ MARKS = ("»", "«")  # around the answer where there is no colour
 @on_cluster
 def ask(
     target: Target,
-    question: Annotated[str, typer.Argument(help="A question in plain words.")],
+    question: Annotated[str, typer.Argument(help="A question in plain words; - reads it from stdin.")],
     corpus: CorpusOption = None,
     k: KOption = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Candidates to show.")] = 3,
@@ -44,10 +45,11 @@ def ask(
     """
     settings = target.settings(corpus=corpus)
     documents = filter_of(filter_)
+    asked = sys.stdin.read().strip() if question == "-" else question
 
     async def answered(engine: "Engine") -> Answer:
         return await engine.ask(
-            question,
+            asked,
             k=k,
             n_best=n_best,
             min_score=min_score,
@@ -73,21 +75,24 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
     if names_corpus:
         _line("corpus", Text(answer.corpus))
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
-        _show_unsure(answer.parts)
+        _show_unsure(answer)
     elif answer.form != "span":
         for n, part in enumerate(answer.parts):
             _line("" if n else "answer", Text(_one_line(part.text), style="bold green"))
-            _line("in", Text(_where(part)))
+            _line("in", Text(_where(part, answer)))
     else:
         start = answer.start - answer.passage_start
         _line("answer", Text(answer.answer, style="bold green"))
-        _line("in", sentence(answer.passage, start, start + len(answer.answer)))
-        _line("document", Text(_where(answer)))
+        if answer.place is not None and answer.place.cells:
+            _line("row", Text(" | ".join(": ".join(filter(None, cell)) for cell in answer.place.cells)))
+        else:
+            _line("in", sentence(answer.passage, start, start + len(answer.answer)))
+        _line("document", Text(_where(answer, answer)))
         for more in further(answer):
             _line("because", Text(more))
     _line("score", Text(_score(answer)))
     for candidate in answer.n_best[1 if answer.answer is not None and answer.form == "span" else 0 :]:
-        _line("also", _candidate(candidate))
+        _line("also", _candidate(candidate, answer))
     _line("time", Text(times(answer)))
     for warning in answer.warnings:
         _line("warning", Text(warning, style="yellow"))
@@ -95,18 +100,23 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
 
 
-def _where(part: Part | Answer) -> str:
+def _named(part: Part | Answer | Candidate, answer: Answer) -> str:
+    """The document, with its corpus where several were asked."""
+    corpus = part.document_corpus if isinstance(part, Answer) else part.corpus
+    return f"{corpus}: {part.document}" if "," in answer.corpus else str(part.document)
+
+
+def _where(part: Part | Answer, answer: Answer) -> str:
     place = f", {part.place}" if part.place is not None else ""
-    return f"{part.document}{place} ({part.title}), characters {part.start} to {part.end}"
+    return f"{_named(part, answer)}{place} ({part.title}), characters {part.start} to {part.end}"
 
 
-def _show_unsure(parts: list[Part]) -> None:
-    """The best sentences, which may be the answer; what was not read says nothing about the documents."""
-    verdict = "no sure answer" if parts else "the documents don't say"
-    _line("answer", Text(verdict, style="bold yellow"))
-    for part in parts:
+def _show_unsure(answer: Answer) -> None:
+    """Shows that no answer is sure, and the best sentences, which may hold it."""
+    _line("answer", Text(verdict(answer.absent, answer.parts), style="bold yellow"))
+    for part in answer.parts:
         where = f", {part.place}" if part.place is not None else ""
-        _line("perhaps", Text(f"{_one_line(part.text)} ({part.score:.3f}, {part.document}{where})"))
+        _line("perhaps", Text(f"{_one_line(part.text)} ({part.score:.3f}, {_named(part, answer)}{where})"))
 
 
 def _one_line(text: str) -> str:
@@ -127,9 +137,9 @@ def _line(name: str, value: Text) -> None:
     out.print(Text.assemble((f"{name:<10}", "dim"), value))
 
 
-def _candidate(candidate: Candidate) -> Text:
+def _candidate(candidate: Candidate, answer: Answer) -> Text:
     where = f", {candidate.place}" if candidate.place is not None else ""
-    return Text(f"{candidate.answer} ({candidate.score:.3f}, {candidate.document}{where})")
+    return Text(f"{candidate.answer} ({candidate.score:.3f}, {_named(candidate, answer)}{where})")
 
 
 def times(answer: Answer) -> str:

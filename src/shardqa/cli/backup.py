@@ -93,7 +93,8 @@ def _check(file: Path, as_json: bool) -> None:
         print_json({"path": str(file), "about": about, "records": counts})
     else:
         held = ", ".join(f"{count} x {kind}" for kind, count in counts.items())
-        out.print(f"{file} is whole: {held}; {about}", markup=False)
+        origin = f"made {about['made']} by shardqa {about['shardqa']} of {counted(int(str(about['shards'])), 'shard')}"
+        out.print(f"{file} is whole: {held}; {origin}", markup=False)
 
 
 def _report(restored: Restored) -> None:

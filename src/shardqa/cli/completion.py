@@ -1,8 +1,6 @@
-"""Names that shells complete, of corpora, functions and models, read live. Silent and quick, whatever is wrong."""
+"""Names that shells complete, of corpora and functions, read live. Silent and quick, whatever is wrong."""
 
 import asyncio
-import os
-from pathlib import Path
 
 from shardqa.errors import ShardqaError
 
@@ -31,7 +29,7 @@ def functions(incomplete: str) -> list[str]:
     from redis.exceptions import RedisError
 
     from shardqa.cli.connection import node_client, seed_of, settings_of
-    from shardqa.cluster.functions import Masters, registrations
+    from shardqa.cli.gears.functions import Masters, registrations
 
     try:
         settings = settings_of(None, None, None)
@@ -43,15 +41,3 @@ def functions(incomplete: str) -> list[str]:
         return []
     words = {word for function in registered for word in (function.name, function.session, *function.ids)}
     return sorted(word for word in words if word.startswith(incomplete))
-
-
-def models(incomplete: str) -> list[str]:
-    """Names in the models' store."""
-    try:
-        from shardqa.models.store import Store, default_root
-
-        root = os.environ.get("SHARDQA_STORE")
-        entries = Store(Path(root) if root else default_root()).entries()
-    except (ShardqaError, OSError, ImportError):
-        return []
-    return [name for entry in entries for name in entry.names if name.startswith(incomplete)]

@@ -20,7 +20,6 @@ CONFIG = "SHARDQA_CONFIG"
 BESIDES = {  # what is no setting and has its place in the environment alone
     CONFIG: "",
     "SHARDQA_DATA": str(DEFAULT_DATA),
-    "SHARDQA_STORE": "",
     "SHARDQA_SHARE_MODELS": "",
     "SHARDQA_REDIS_SERVER": "",
     "WEB_CONCURRENCY": "1",
@@ -80,7 +79,7 @@ def _setting(settings: Settings, name: str, options: set[str], carried: set[str]
 
 
 def _origin(name: str, options: set[str]) -> str | None:
-    """The place that gives a setting by itself; an option goes ahead of a variable, and that of the file."""
+    """Names where a setting is given: by an option, else a variable, else the file; None where nowhere."""
     variable = f"{PREFIX}{name.upper()}"
     if name in options:
         return f"option --{name}"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import SecretStr, ValidationError
 
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.output import say
 from shardqa.cluster import state
-from shardqa.config import Settings
+from shardqa.config import Settings, unknown_names
 from shardqa.errors import ShardqaError
 
 if TYPE_CHECKING:  # imported where they are used: not every command needs them
@@ -23,15 +24,21 @@ SEED_SECONDS = 2.0  # for one node of several to answer, before the next is trie
 DEFAULT_DATA = Path(".data")  # in the current folder, so that two checkouts do not share a cluster by accident
 
 
+class _CommandSettings(Settings):
+    strict = False
+
+
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
-    """Flags over environment over config file over, for `redis`, the local cluster of ./.data where one runs.
+    """Reads the settings: flags win over the environment, that over the file; `redis` is else the cluster of ./.data.
 
     Raises WrongSetting for values that are not what they should be.
     """
+    for text in unknown_names(os.environ):
+        say(f"warning: {text}")
     flags = {"redis": redis, "user": user, "password": SecretStr(password) if password else None, **others}
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        settings = Settings(**given)
+        settings = _CommandSettings(**given)
         if "redis" not in settings.model_fields_set and (seed := _local_seed()) is not None:
             settings = settings.model_copy(update={"redis": seed})
         assert settings.addresses, "what is no address raises"

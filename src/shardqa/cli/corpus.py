@@ -1,21 +1,24 @@
 """`shardqa corpus ls`, `set` and `rm`: which corpora there are, and what each does without."""
 
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import JsonOption, OneCorpusOption, Target, on_cluster
 from shardqa.cli.output import counted, end, print_json, print_table, report
-from shardqa.cli.retokenise import retokenise
 from shardqa.engine import Engine
 from shardqa.engine.catalogue import TRIGGERS, Switch
+from shardqa.engine.corpus_words import check
+from shardqa.http_schema import CorpusWords, Pin
 from shardqa.schema import CorpusInfo, Dropping
 
-app = typer.Typer(name="corpus", help="Corpora: list, switch, cut anew, remove.", no_args_is_help=True)
-app.command("retokenise")(retokenise)
+app = typer.Typer(name="corpus", help="Corpora: list, switch, remove.", no_args_is_help=True)
 
 VALUES = {"on": True, "off": False}
 CHOICES = {f"{switch}={word}": (switch, is_on) for switch in TRIGGERS for word, is_on in VALUES.items()}
@@ -54,27 +57,54 @@ def set_(
     choices: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME=on|off...",
+            metavar="NAME=on|off|FILE...",
             help="'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
-            "the cluster has an encoder, and are ranked by them, too. Both are on by default.",
+            "the cluster has an encoder, and are ranked by them, too. Both are on by default. 'synonyms': a file of "
+            "lines 'pto, paid time off' (both ways) or 'k8s => kubernetes'. 'pins': lines of JSON, each a question, "
+            "a document and the quote of it that answers.",
             autocompletion=_completed,
         ),
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Turn bridges between documents or vectors of a corpus off, or on again; both are on by default.
+    """Turn bridges between documents or vectors of a corpus off, or on again; give it synonyms or pinned answers.
 
     Example: shardqa corpus set bridges=off dense=off --corpus part-numbers
     """
-    chosen = _chosen(choices)
+    files = {name: READ[name](file) for name, _, file in (one.partition("=") for one in choices) if name in READ}
+    chosen = _chosen([one for one in choices if one.partition("=")[0] not in READ])
 
     async def work(engine: Engine) -> None:
         for name, is_on in chosen.items():
             await engine.catalogue.switch(corpus, name, is_on)
+        if files:
+            own = await engine.words.stored(corpus) or CorpusWords()
+            await engine.words.store(corpus, check(own.model_copy(update=files)))
 
     with_engine(target.settings(), work)
-    words = ", ".join(f"{name} {'on' if is_on else 'off'}" for name, is_on in chosen.items())
-    report(as_json, {"corpus": corpus, **chosen}, f"corpus {corpus}: {words}")
+    counts = {name: len(lines) for name, lines in files.items()}
+    words = [f"{name} {'on' if is_on else 'off'}" for name, is_on in chosen.items()]
+    words += [f"{count} {name}" for name, count in counts.items()]
+    report(as_json, {"corpus": corpus, **chosen, **counts}, f"corpus {corpus}: {', '.join(words)}")
+
+
+def _synonyms(file: str) -> list[str]:
+    return [line for one in Path(file).read_text("utf-8").splitlines() if (line := one.partition("#")[0].strip())]
+
+
+def _pins(file: str) -> list[Pin]:
+    """Raises WrongSetting."""
+    try:
+        return [Pin.model_validate_json(line) for line in Path(file).read_text("utf-8").splitlines() if line.strip()]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise WrongSetting(
+            f'{file}: {first["msg"]}; each line is {{"question": …, "document": ID, "quote": its words}}'
+        ) from None
+
+
+READ: dict[str, Callable[[str], list[Any]]] = {"synonyms": _synonyms, "pins": _pins}
+"""What a corpus takes from a file, in place of what it has; an empty one takes that away."""
 
 
 def _chosen(choices: list[str]) -> dict[Switch, bool]:
@@ -82,7 +112,8 @@ def _chosen(choices: list[str]) -> dict[Switch, bool]:
     chosen: dict[Switch, bool] = {}
     for choice in choices:
         if choice not in CHOICES:
-            raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {', '.join(CHOICES)}")
+            names = ", ".join([*CHOICES, *(f"{name}=FILE" for name in READ)])
+            raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {names}")
         switch, is_on = CHOICES[choice]
         if switch in chosen:
             raise WrongSetting(f"{switch!r} stands twice; say {switch}=on or {switch}=off")

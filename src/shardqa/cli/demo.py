@@ -23,7 +23,8 @@ from shardqa.engine import Engine
 from shardqa.engine.rank import RankedList
 from shardqa.errors import SetupError
 from shardqa.loader.files import SourceFiles
-from shardqa.loader.ingest import Summary, ingest
+from shardqa.loader.ingest import ingest
+from shardqa.loader.summary import Summary
 from shardqa.schema import Answer
 
 CORPUS = "seeds"
@@ -86,7 +87,7 @@ def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
     best = ranked.passages[0]
     question, port_of_best = ranked.question.text, best.node.rpartition(":")[2]
     answer = keys.answer(
-        ranked.question.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
+        best.corpus, best.tag, ranked.epochs[best.corpus, best.tag], settings_of(None, None, None).model, 3, question
     )
     cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
     return [

@@ -91,7 +91,10 @@ def search(
     else:
         for n, passage in enumerate(result.passages, 1):
             where = f", {passage.place}" if passage.place is not None else ""
-            head = f"{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
+            corpus_too = f"{passage.corpus}: " if "," in result.corpus else ""
+            head = (
+                f"{corpus_too}{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
+            )
             out.print(Text.assemble((f"{n:>3}  ", "dim"), (head, "bold"), (f"  {passage.score:.3f}", "dim")))
             out.print(Text.assemble("     ", marked(passage)))
     end(result.failed, bool(result.passages))

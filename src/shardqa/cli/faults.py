@@ -29,6 +29,7 @@ class WrongSetting(SetupError):
 
 def exit_of(error: Any) -> int | None:
     """Tells what ended a run, and returns the exit code; None for an error that is a bug."""
+    output.err.quiet = False
     if isinstance(error, ShardqaError):
         return report(error)
     if isinstance(error, typer.Abort):
@@ -65,7 +66,7 @@ def report(fault: ShardqaError) -> int:
 
 
 def problem(code: str, status: int, detail: str) -> "Problem":
-    """As the API has it, with a remedy that names commands rather than routes."""
+    """The API's form of a fault, with a remedy that names commands rather than routes."""
     from shardqa.http_schema import Problem
 
     return Problem(

@@ -3,31 +3,67 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shardqa import keys
+from shardqa.cli import faults
 from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, say
 from shardqa.cli.progress import showing
 from shardqa.engine import Engine
+from shardqa.errors import ShardqaError
 from shardqa.extras import need
 from shardqa.loader import formats
 from shardqa.loader.files import STDIN, SourceFiles
-from shardqa.loader.ingest import Progress, Summary
+from shardqa.loader.ingest import Progress
 from shardqa.loader.known import KnownFiles, cache_of
-from shardqa.loader.mirrors import is_remote, mirrored
 from shardqa.loader.source_file import Lost, Skipped
+from shardqa.loader.summary import Summary
 from shardqa.loader.sync import SyncOptions, sync, sync_pages
 from shardqa.loader.web.address import is_address
 from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
+from shardqa.schema import Document
 
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    corpus: CorpusOption = None
+    prefix: Annotated[
+        str, typer.Option("--prefix", metavar="NAME/", help="Begin every id with this, to keep two folders apart.")
+    ] = ""
+    replace: Annotated[bool, typer.Option("--replace", help="Replace documents of the same id from another place.")] = (
+        False
+    )
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow symbolic links, also out of the folders given.")
+    ] = False
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents whose files or pages have gone from what is given.")
+    ] = False
+    watch: Annotated[bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")] = (
+        False
+    )
+    again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Recognize text in pictures (png, jpg, tiff) and scanned pages of PDFs; slow.")
+    ] = False
+    max_pages: Annotated[
+        int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
+    ] = MAX_PAGES
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
+    ] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read all files and tell what would go in; no cluster is asked.")
+    ] = False
 
 
 @on_cluster
@@ -37,35 +73,10 @@ def ingest_(
         list[str],
         typer.Argument(
             help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin. Or https://… of pages and "
-            "sitemaps; git+https://…@BRANCH; s3://BUCKET/PREFIX."
+            "sitemaps."
         ),
     ],
-    corpus: CorpusOption = None,
-    prefix: Annotated[
-        str, typer.Option("--prefix", metavar="NAME/", help="Begin every id with this, to keep two folders apart.")
-    ] = "",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace documents of the same id from another place.")
-    ] = False,
-    follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Follow symbolic links, also out of the folders given.")
-    ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose files or pages have gone from what is given.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False,
-    ocr: Annotated[
-        bool, typer.Option("--ocr", help="Recognize text in pictures (png, jpg, tiff) and scanned pages of PDFs; slow.")
-    ] = False,
-    max_pages: Annotated[
-        int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
-    ] = MAX_PAGES,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
-    ] = False,
+    options: IngestOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Put documents into a corpus; returns when they are searchable. Running it again goes on where it stopped.
@@ -79,46 +90,64 @@ def ingest_(
 
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026
     """
-    settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
+    settings = target.settings(corpus=options.corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
-    if watch and any(map(is_remote, paths)):
-        raise WrongSetting("--watch is for files and folders; run the same command again by a timer")
-    options = SyncOptions(
-        [mirrored(path) if is_remote(path) else Path(path) for path in paths if path not in urls],
-        settings.corpus,
-        prefix,
-        replace,
-        follow_links,
-        prune,
-        again,
-        ocr,
+    sync_options = SyncOptions(
+        paths=[Path(path) for path in paths if path not in urls],
+        corpus=settings.corpus,
+        prefix=options.prefix,
+        replace=options.replace,
+        follow_links=options.follow_links,
+        prune=options.prune,
+        again=options.again,
+        ocr=options.ocr,
     )
-    if ocr:
-        need("rapidocr", package=".[ocr]")
-    if watch:
-        need("watchfiles", package=".[loader]")
-        if STDIN in options.paths:
-            raise WrongSetting("stdin can't be watched; leave --watch or - out")
+    if options.ocr:
+        need("rapidocr", extra="ocr")
+    if options.watch and STDIN in sync_options.paths:
+        raise WrongSetting("stdin can't be watched; leave --watch or - out")
     if urls:
-        _check_alone(options, watch)
-    bounds = Bounds(allow_private, max_pages)
+        _check_alone(options, bool(sync_options.paths))
+    bounds = Bounds(options.allow_private, options.max_pages)
     WebPages(urls)  # what is no address, or not there, is told before anything is connected to
-    SourceFiles(options.paths, prefix, follow_links)
-    if urls:
-        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, options, urls, bounds, as_json))
+    SourceFiles(sync_options.paths, sync_options.prefix, follow_links=sync_options.follow_links)
+    if options.dry_run:
+        summary = _read_only(sync_options, as_json)
+    elif urls:
+        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, sync_options, urls, bounds, as_json))
     else:
-        summary = with_engine(settings, lambda engine: _passes(engine, options, watch, as_json))
+        summary = with_engine(settings, lambda engine: _passes(engine, sync_options, options.watch, as_json))
     if summary.skipped or summary.lost:
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
 
 
-def _check_alone(options: SyncOptions, watch: bool) -> None:
+def _read_only(options: SyncOptions, as_json: bool) -> Summary:
+    summary = Summary()
+    for item in SourceFiles(options.paths, options.prefix, options.follow_links, ocr=options.ocr):
+        if isinstance(item, Document):
+            summary.documents += 1
+            summary.characters += len(item.text)
+            if not as_json:
+                print(item.id)
+        else:
+            summary.note(item)
+    if as_json:
+        print_json({**asdict(summary), "corpus": options.corpus})
+    else:
+        tell("skipped", summary.reasons, summary.skipped)
+        tell("lost", summary.losses, summary.lost)
+        say(f"would write {counted(summary.documents, 'document')}, {counted(summary.characters, 'character')}")
+    return summary
+
+
+def _check_alone(options: IngestOptions, has_files: bool) -> None:
     """Raises WrongSetting for options of files, which have no meaning for addresses."""
-    unfit = {"--watch": watch, "--follow-links": options.follow_links, "--ocr": options.ocr}
-    if (first := next((name for name, is_on in unfit.items() if is_on), None)) is not None:
-        raise WrongSetting(f"{first} is for files and folders; leave it out for addresses")
-    if options.paths:
+    unfit = [name for name in ("watch", "follow_links", "ocr", "dry_run") if getattr(options, name)]
+    if unfit:
+        name = unfit[0].replace("_", "-")
+        raise WrongSetting(f"--{name} is for files and folders; leave it out for addresses")
+    if has_files:
         raise WrongSetting("files and addresses in one command; give them in two")
 
 
@@ -156,7 +185,11 @@ def _end_where_asked() -> None:
 async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summary:
     known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
     reading = SourceFiles(
-        options.paths, options.prefix, options.follow_links, None if options.again else known, ocr=options.ocr
+        options.paths,
+        options.prefix,
+        follow_links=options.follow_links,
+        known=None if options.again else known,
+        ocr=options.ocr,
     )
     with showing(options.corpus, reading.total) as show, _told_when_stopped(show) as note:
         summary = await sync(engine, reading, options, known, note)
@@ -176,9 +209,14 @@ def _told_when_stopped(show: Progress) -> Iterator[Progress]:
 
     try:
         yield note
-    except asyncio.CancelledError:
-        written = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
-        say(f"stopped: {written}; what is written stays, and the same command goes on from there")
+    except (asyncio.CancelledError, ShardqaError) as stop:
+        is_some = latest.documents + latest.unchanged > 0
+        if is_some or isinstance(stop, asyncio.CancelledError):
+            written = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
+            say(f"stopped: {written}; what is written stays, and the same command goes on from there")
+        if is_some and isinstance(stop, ShardqaError):
+            faults.report(stop)
+            raise typer.Exit(PARTLY) from stop
         raise
 
 

@@ -29,7 +29,7 @@ def create(
     corpus: Annotated[list[str] | None, typer.Option("--corpus", help="For this corpus only; may be repeated.")] = None,
     expires: Annotated[str | None, typer.Option("--expires", metavar="SPAN", help="After 30m, 12h or 90d.")] = None,
     filter: Annotated[
-        str | None, typer.Option("--filter", metavar="JSON", help="Documents it may ask, as in docs/http.md.")
+        str | None, typer.Option("--filter", metavar="JSON", help='Documents it may ask: {"metadata": {"team": "hr"}}.')
     ] = None,
     per_minute: Annotated[int | None, typer.Option("--per-minute", help="Requests it may make a minute.")] = None,
     as_json: JsonOption = False,

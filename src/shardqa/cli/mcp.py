@@ -12,21 +12,22 @@ from shardqa.extras import need
 def mcp(
     target: Target,
     corpus: CorpusOption = None,
-    port: Annotated[
+    http: Annotated[
         int | None, typer.Option("--http", metavar="PORT", help="Over HTTP at http://127.0.0.1:PORT/mcp.")
     ] = None,
 ) -> None:
-    """Serve the Model Context Protocol on stdin and stdout, or over HTTP: the tools ask, search, list and fetch.
+    """Serve the Model Context Protocol on stdin and stdout, or over HTTP: the tools ask, search, list_corpora,
+    list_documents, fetch.
 
-    An assistant starts it; docs/client-mcp.md shows the configuration.
+    An assistant starts it: {"command": "shardqa", "args": ["mcp", "--corpus", "handbook"]} in its settings.
 
     Example: shardqa mcp --corpus handbook
     """
-    need("mcp", package=".[mcp]")
+    need("mcp", extra="mcp")
     from shardqa.integrations.mcp_server import server
 
     serving = server(target.settings(corpus=corpus))
-    if port is None:
+    if http is None:
         serving.run("stdio")
     else:
-        serving.run("streamable-http", host="127.0.0.1", port=port, stateless_http=True)
+        serving.run("streamable-http", host="127.0.0.1", port=http, stateless_http=True)

@@ -3,13 +3,17 @@
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self, get_type_hints
+from urllib.parse import urlencode
 
 import typer
 
+from shardqa.address import DEFAULT_PORT
 from shardqa.cli import completion
 from shardqa.cli.connection import settings_of
+from shardqa.cli.faults import WrongSetting
 from shardqa.config import Settings
 
 TARGET_OPTIONS = {
@@ -17,6 +21,7 @@ TARGET_OPTIONS = {
         str | None,
         typer.Option(
             "--redis",
+            "-u",
             envvar="SHARDQA_REDIS",
             metavar="HOST:PORT,…",
             help="Any nodes of the cluster; redis://… and rediss://… too.",
@@ -27,7 +32,17 @@ TARGET_OPTIONS = {
     ],
     "password": Annotated[
         str | None,
-        typer.Option("--password", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Password of that user."),
+        typer.Option(
+            "--password", "--pass", "-a", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Password of that user."
+        ),
+    ],
+    "host": Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="As redis-cli's -h, in place of --redis.")
+    ],
+    "port": Annotated[int | None, typer.Option("--port", "-p", min=1, max=65_535, help="As redis-cli has it.")],
+    "tls": Annotated[bool, typer.Option("--tls", help="Speak TLS.")],
+    "cacert": Annotated[
+        Path | None, typer.Option("--cacert", metavar="FILE", help="Who signs the nodes' certificates.")
     ],
 }
 DataOption = Annotated[
@@ -65,15 +80,55 @@ class Target(NamedTuple):
     user: str | None
     password: str | None
 
+    @classmethod
+    def of(
+        cls,
+        redis: str | None,
+        user: str | None,
+        password: str | None,
+        host: str | None,
+        port: int | None,
+        tls: bool | None,
+        cacert: Path | None,
+    ) -> Self:
+        """Takes redis-cli's flags for what --redis says in one. Raises WrongSetting."""
+        if host is not None or port is not None:
+            redis = f"{host or '127.0.0.1'}:{port or DEFAULT_PORT}"
+        if tls or cacert is not None:
+            if redis is None or "://" in redis:
+                raise WrongSetting("--tls and --cacert want --host and --port, or --redis HOST:PORT")
+            query = f"?{urlencode({'ssl_ca_certs': str(cacert)})}" if cacert is not None else ""
+            redis = ",".join(f"rediss://{node.strip()}{query}" for node in redis.split(","))
+        return cls(redis, user, password)
+
     def settings(self, **others: Any) -> Settings:
         """Raises WrongSetting."""
         return settings_of(*self, **others)
 
 
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+        for one in fields(group)
+    ]
+
+
 def on_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options --redis, --user and --password, which reach it as its parameter `target`."""
+    """Gives a command the options of TARGET_OPTIONS, which reach it as its parameter `target`.
+
+    A parameter whose type is a dataclass stands for an option of each field.
+    """
     signature = inspect.signature(command, eval_str=True)
-    own = [one.replace(kind=one.KEYWORD_ONLY) for name, one in signature.parameters.items() if name != "target"]
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)
+    }
+    own = [
+        option
+        for name, one in signature.parameters.items()
+        if name != "target"
+        for option in (_options_of(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)])
+    ]
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in TARGET_OPTIONS.items()
@@ -81,7 +136,9 @@ def on_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        target = Target(**{name: values.pop(name) for name in TARGET_OPTIONS})
+        target = Target.of(**{name: values.pop(name) for name in TARGET_OPTIONS})
+        for name, group in groups.items():
+            values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
         command(target, **values)
 
     run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 # Exit codes; 0 is well.
 NOTHING = 1  # no answer, nothing found
@@ -18,18 +19,42 @@ USAGE = 2  # what was asked for can't be
 NO_CLUSTER = 3  # no connection, or none that answers
 PARTLY = 4  # some of it failed; the rest is done
 INTERRUPTED = 130
+BROKEN_PIPE = 141  # as a shell has it of a program that SIGPIPE ends
 EXIT_CODES = {
     0: "done",
     NOTHING: "no answer, nothing found, or a fault that is none of the others",
     USAGE: "wrong usage: an unknown option, an impossible value, a file that is not there",
-    NO_CLUSTER: "no cluster, or none that answers",
+    NO_CLUSTER: "no cluster, or none that answers in time",
     PARTLY: "a part failed: documents left out, shards that did not answer",
     INTERRUPTED: "stopped by Ctrl-C",
+    BROKEN_PIPE: "nobody reads what is printed",
 }
 assert FAILED == NOTHING
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class Printer(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves it to `main`: rich itself would exit with 1, which means that there is no answer."""
+        raise BrokenPipeError
+
+
+out = Printer(highlight=False, soft_wrap=True, emoji=False)  # `:house:` is a part of a key
+err = Printer(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
+def dress(color: str, quiet: bool) -> None:
+    """Makes the consoles anew, which look at the terminal when they are made: everybody has imported them."""
+    for console, is_quiet in ((out, False), (err, quiet)):
+        Console.__init__(
+            console,
+            stderr=console is err,
+            highlight=False,
+            soft_wrap=True,
+            emoji=False,
+            quiet=is_quiet,
+            force_terminal=color == "always" or None,
+            no_color=color == "never" or None,
+        )
 
 
 def say(text: str) -> None:
@@ -85,7 +110,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         is_number = bool(cells) and all(row[i][:1].isdigit() or not row[i] for row in cells)
         table.add_column(name, justify="right" if is_number else "left")
     for row in cells:
-        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+        table.add_row(*map(Text, row))
     out.print(table, soft_wrap=False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.output import err
-from shardqa.loader.ingest import Summary
+from shardqa.loader.summary import Summary
 
 LINE_SECONDS = 10.0  # until the first line of JSON, and between two: short runs say nothing
 

@@ -75,7 +75,7 @@ def start(options: ClusterOptions, http_port: int | None, say: Say) -> Service:
 
 
 def prepare(cluster: LocalCluster, say: Say) -> None:
-    """Functions, reader and encoder on every shard that lacks them."""
+    """Stores functions, reader and encoder on every shard that lacks them."""
     done = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
     if done.registered:
         say(f"registered the functions on {counted(len(done.registered), 'shard')}")
@@ -88,7 +88,7 @@ def prepare(cluster: LocalCluster, say: Say) -> None:
 
 
 def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
-    """Until every passage can be found: with hundreds of thousands, that is long after the nodes have started."""
+    """Waits until every passage can be found: with hundreds of thousands, long after the nodes have started."""
 
     def tell(passages: int) -> None:
         say(f"the shards read their passages into their indexes, {passages:,} so far")

@@ -18,7 +18,7 @@ from shardqa.description import CorporaOfShard, StreamProgress
 from shardqa.errors import ClusterUnavailable
 from shardqa.topology import Node
 
-PATIENCE = 1.5  # seconds one node may take for one command: the table is there within two or so
+NODE_SECONDS = 1.5  # seconds one node may take for one command: the table is there within two or so
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _show(rows: list[NodeStatus], title: str) -> None:
 def _nodes(settings: Settings) -> list[Node]:
     host, _, port = seed_of(settings).rpartition(":")
     try:
-        with node_client(settings, host, int(port), PATIENCE) as client:
+        with node_client(settings, host, int(port), NODE_SECONDS) as client:
             return topology.read(client)
     except RedisError as error:
         raise ClusterUnavailable(
@@ -86,7 +86,7 @@ def _nodes(settings: Settings) -> list[Node]:
 
 def _node_status(node: Node, settings: Settings) -> NodeStatus:
     try:
-        with node_client(settings, node.host, node.port, PATIENCE) as client:
+        with node_client(settings, node.host, node.port, NODE_SECONDS) as client:
             return _reachable(node, client)
     except RedisError:
         return NodeStatus(

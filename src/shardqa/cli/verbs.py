@@ -1,6 +1,7 @@
 """The verbs of `shardqa` and where each one's code is. A verb is imported when it is called: half of them need much."""
 
 import ast
+import os
 import re
 import sys
 import textwrap
@@ -15,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shardqa import extras
-from shardqa.cli.output import EXIT_CODES
+from shardqa.cli.output import BROKEN_PIPE, EXIT_CODES
 
 # Each verb's module of shardqa.cli, and the function in it, or the app that groups several; as --help groups them.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -37,12 +38,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("documents", "show"),
         "rm": ("documents", "rm"),
         "corpus": ("corpus", "app"),
-        "graph": ("graph", "graph"),
     },
     "Operate": {
         "status": ("status", "status"),
         "doctor": ("doctor", "doctor_"),
         "config": ("config", "app"),
+        "completion": ("shell", "completion"),
         "keys": ("keys", "app"),
         "backup": ("backup", "backup"),
         "restore": ("backup", "restore_"),
@@ -50,12 +51,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
         "models": ("models", "app"),
         "dense": ("dense", "app"),
-        "gears": ("gears", "app"),
-    },
-    "Measure": {
-        "eval": ("eval", "app"),
-        "calibrate": ("calibrate", "calibrate"),
-        "bench": ("bench", "app"),
+        "gears": ("gears.app", "app"),
     },
 }
 VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
@@ -66,7 +62,8 @@ FIRST_CLAUSE = re.compile(r"[^.;]+")
 
 def summary_of(module: str, name: str) -> str:
     """The first paragraph of a command's docstring, or the help of an app, read from the file without importing it."""
-    for node in ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")).body:
+    file = Path(__file__).parent / f"{module.replace('.', '/')}.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) == name:
@@ -81,6 +78,16 @@ class Verbs(TyperGroup):
         super().__init__(**settings)
         self.commands = _Commands(VERBS)
 
+    def invoke(self, ctx: Any) -> Any:
+        """A reader that leaves, as in `shardqa ask … | head -1`, is no fault; typer itself would exit with 1."""
+        try:
+            ended = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
+            raise typer.Exit(BROKEN_PIPE) from None
+        return ended
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """One screen: the groups, and the first clause of what each verb does."""
         formatter.write(f"Usage: shardqa [OPTIONS] COMMAND [ARGS]...\n\n{self.help}\n")
@@ -91,7 +98,8 @@ class Verbs(TyperGroup):
                 text = textwrap.shorten(clause[0] if clause else "", WIDTH - 23, placeholder=" …")
                 formatter.write(f"{'' if i else group:<10} {name:<11} {text}\n")
         options = ", ".join("/".join(param.opts) for param in self.get_params(ctx))
-        formatter.write(f"\nOptions: {options}\n'shardqa COMMAND --help' shows a command's own, with an example.\n")
+        listed = textwrap.fill(f"Options: {options}", WIDTH, break_on_hyphens=False)
+        formatter.write(f"\n{listed}\n'shardqa COMMAND --help' shows a command's own, with an example.\n")
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         with self._described():
@@ -99,7 +107,7 @@ class Verbs(TyperGroup):
 
     @contextmanager
     def _described(self) -> Iterator[None]:
-        """Names and help alone: a list of the verbs imports none."""
+        """Puts names and help in place of the commands, so that listing the verbs imports none."""
         whole = self.commands
         self.commands = {name: TyperCommand(name, help=summary_of(*verb)) for name, verb in VERBS.items()}
         try:
@@ -119,7 +127,7 @@ def _command(name: str, module: str, member: str) -> Any:
     try:
         verb = getattr(import_module(f"shardqa.cli.{module}"), member)
     except ModuleNotFoundError as fault:
-        sys.exit(extras.missing(f"'shardqa {name}'", fault, "cli"))
+        sys.exit(extras.missing(f"'shardqa {name}'", fault, "worker"))
     holder = typer.Typer(add_completion=False)
     if isinstance(verb, typer.Typer):
         holder.add_typer(verb, name=name)

@@ -14,18 +14,16 @@ from rich.text import Text
 
 from shardqa import cli
 from shardqa.answer_lines import Lines
-from shardqa.cli import ask, connection, documents, eval, foreground, output, stages
+from shardqa.cli import ask, connection, documents, foreground, output
+from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import Target
 from shardqa.cli.verbs import VERBS, leaves, summary_of
-from shardqa.errors import BadData
 from shardqa.http_schema import Problem
-from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
-OF_ONE_MACHINE = {"up", "down", "demo", "module-path"} | {
-    name for name in COMMANDS if name.startswith("models ") and name not in ("models push", "models rm")
-}
+OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "completion"}
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
 
 
@@ -83,6 +81,32 @@ def test_every_command_has_help_with_an_example_and_exit_codes(name: str) -> Non
     assert [text for text in helps if Text.from_markup(text).plain != text] == [], "brackets are no markup"
 
 
+def test_without_a_command_it_says_what_is_there_and_what_comes_next(run: Run) -> None:
+    done = run(env={"SHARDQA_REDIS": NOBODY})
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1] == f"there is no cluster at {NOBODY}"
+    assert [line.split("  ")[1] for line in done.out.splitlines()[3:]] == [
+        "shardqa demo",
+        "shardqa up",
+        "shardqa --help",
+    ]
+
+
+def test_a_key_is_printed_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    key = r"doc:house:{b0001}:[red]a[/red]\ "
+    monkeypatch.setattr(output.out, "_force_terminal", True)
+    output.print_table(["key"], [[key]])
+    output.say(key)
+    said = capsys.readouterr()
+    assert (key.strip() in said.out, key.strip() in said.err) == (True, True)
+
+
+def test_a_pipe_that_nobody_reads_is_not_a_missing_answer() -> None:
+    command = f"{sys.executable} -m shardqa.cli config show --json | exec true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (output.BROKEN_PIPE, "")
+
+
 def test_help_is_one_screen(run: Run) -> None:
     lines = run("--help").out.splitlines()
     assert (len(lines) <= 40, max(map(len, lines)) <= 80) == (True, True)
@@ -107,7 +131,35 @@ def test_a_corpus_is_an_option_and_there_is_one_word_to_list_and_one_to_remove()
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - OF_ONE_MACHINE))
 def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) -> None:
     options = {option for param in COMMANDS[name].params for option in param.opts}
-    assert {"--redis", "--user", "--password"} <= options
+    assert {"--redis", "--user", "--password", "--host", "-p", "-a", "-u", "--tls"} <= options
+
+
+def test_flags_of_redis_cli_name_a_cluster() -> None:
+    target = Target.of(None, None, "secret", "db", None, True, Path("ca.pem"))
+    assert target.settings().tls_options["ssl_ca_certs"] == "ca.pem"
+    assert target == ("rediss://db:6379?ssl_ca_certs=ca.pem", None, "secret")
+    with pytest.raises(WrongSetting, match="--host"):
+        Target.of(None, None, None, None, None, True, None)
+
+
+def test_a_dry_run_names_what_would_go_in_without_a_cluster(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mill.txt").write_text("The mill stands.")
+    (tmp_path / "torn.pdf").write_bytes(b"%PDF-")
+    done = run("ingest", str(tmp_path), "--dry-run", "--redis", NOBODY)
+    assert (done.code, done.out) == (4, "mill.txt\n")
+    assert "would write 1 document, 17 characters" in done.err
+    assert run("-q", "ingest", str(tmp_path / "mill.txt"), "--dry-run").err == ""
+    output.dress("auto", quiet=False)  # for what this process runs next
+
+
+def test_a_shell_is_given_its_completion(run: Run) -> None:
+    assert "#compdef shardqa" in run("completion", "zsh").out
+
+
+def test_colors_are_as_they_are_asked_for(run: Run) -> None:
+    assert "\x1b[" in run("--color", "always", "config", "show").out
+    assert "\x1b[" not in run("--color", "never", "config", "show").out
+    output.dress("auto", quiet=False)  # for what this process runs next
 
 
 @pytest.mark.parametrize(
@@ -117,7 +169,6 @@ def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) ->
         ["status", "--redis", NOBODY],
         ["rm", "x", "--redis", NOBODY],
         ["prepare", "--redis", NOBODY],
-        ["eval", "ask", "seeds/questions.jsonl", "--redis", NOBODY],
     ],
 )
 def test_a_cluster_that_is_not_there_is_one_line_and_a_way_out(
@@ -137,9 +188,6 @@ def test_a_cluster_that_is_not_there_is_one_line_and_a_way_out(
         (["ask", "Who?", "--redis", "nonsense"], "HOST:PORT"),
         (["ingest", "/nowhere/at/all", "--redis", NOBODY], "/nowhere/at/all"),
         (["ingest", ".", "--corpus", "UPPER", "--redis", NOBODY], "UPPER"),
-        (["eval", "ask", "/nowhere.json"], "/nowhere.json"),
-        (["bench", "ask", "--questions", "/nowhere.jsonl"], "/nowhere.jsonl"),
-        (["bench", "ask", "--concurrency", "many"], "many"),
     ],
 )
 def test_a_wrong_value_is_named_without_a_traceback(
@@ -172,17 +220,15 @@ def test_with_json_a_fault_is_a_problem_on_stdout(run: Run, words: list[str], co
 NOTHING_THERE = {
     "up": "--shards 0", "demo": "nowhere", "ask": "Who?", "search": "mill", "show": "x", "rm": "x",
     "corpus rm": "--corpus c --yes",
-    "ingest": "nowhere", "calibrate": "nowhere.jsonl", "corpus retokenise": "--corpus c", "backup": "f.tar",
+    "ingest": "nowhere", "backup": "f.tar",
     "restore": "nowhere.tar", "config show": "--redis nonsense", "keys create": "ada --scope ask", "keys rm": "00",
-    "eval retrieval": "nowhere.jsonl", "eval ask": "nowhere.jsonl",
-    "bench ask": "--questions nowhere.jsonl", "bench stages": "nowhere.jsonl", "gears run": "nowhere.py",
-    "gears rm": "x", "dense push": "nowhere", "corpus set": "dense=off --corpus c", "models ls": "--store store",
-    "models card": "nowhere", "models add": "nowhere", "models push": "nowhere",
+    "gears run": "nowhere.py",
+    "gears rm": "x", "dense push": "nowhere", "corpus set": "dense=off --corpus c", "models push": "nowhere",
     "models rm": "nowhere",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"mcp"}))  # it speaks a protocol of its own on stdout
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"mcp", "completion"}))  # they print for programs
 def test_with_json_stdout_is_one_json_value_whatever_happens(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
@@ -243,7 +289,7 @@ def test_the_answer_is_marked_in_its_sentence_only() -> None:
 
 def test_a_searchs_words_are_marked_wherever_their_passage_begins() -> None:
     passage = FoundPassage(
-        key="k", document="d", title="t", text="The mill\nstands.", start=100, end=116, score=1.0,
+        key="k", corpus="c", document="d", title="t", text="The mill\nstands.", start=100, end=116, score=1.0,
         highlights=[Highlight(start=104, end=108, term="mill")], place=None, metadata={}, shard="s", node="n",
     )  # fmt: skip
     assert documents.marked(passage).plain == "The »mill« stands."
@@ -262,7 +308,7 @@ def refusal(failed: list[str]) -> Answer:
     )  # fmt: skip
 
 
-PART = Part(text="It is\n287 m deep.", document="lake.md", title="The lake", start=0, end=16, score=0.125)
+PART = Part(text="It is\n287 m deep.", corpus="c", document="lake.md", title="The lake", start=0, end=16, score=0.125)
 
 
 @pytest.mark.parametrize(
@@ -296,36 +342,6 @@ def test_an_answers_parts_and_what_is_none_are_said(
     ask.show(answer)
     output = capsys.readouterr().out
     assert [line for line in lines if line not in output] == []
-
-
-def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
-    assert [stages.percentile(range(1, 101), share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
-    assert stages.percentile([7.0], 0.5) == 7.0
-
-
-def test_a_limited_eval_spreads_over_the_file() -> None:
-    questions = [SquadQuestion(str(i), "?", (), None) for i in range(10)]
-    assert [q.id for q in eval.spread(questions, 3)] == ["0", "3", "6"]
-    assert eval.spread(questions, 99) == questions
-
-
-def test_an_eval_counts_refusals_and_forced_answers_apart() -> None:
-    right = eval.QuestionOutcome(SquadQuestion("1", "?", ("a mill",), "d"), "mill", "mill", 0.9)
-    shy = eval.QuestionOutcome(SquadQuestion("2", "?", ("a weir",), "d"), "", "the weir", 0.1)
-    refused = eval.QuestionOutcome(SquadQuestion("3", "?", (), None), "", "x", 0.1)
-    fooled = eval.QuestionOutcome(SquadQuestion("4", "?", (), None), "x", "x", 0.9)
-    row = eval.summed([right, shy, refused, fooled], "f", "c", 5, 1.0)
-    assert (row.em_forced, row.em, row.right, row.answered, row.refused) == (100.0, 50.0, 50.0, 50.0, 50.0)
-
-
-def test_two_readers_are_compared_on_the_same_questions(tmp_path: Path) -> None:
-    questions = [SquadQuestion(str(n), "?", ("a mill",), "d") for n in range(50)]
-    right, wrong = ([eval.QuestionOutcome(one, text, text, 0.9) for one in questions] for text in ("mill", "weir"))
-    eval._write(tmp_path / "wrong.jsonl", wrong)
-    row = eval.summed(right, "f", "c", 5, 1.0, eval._read(tmp_path / "wrong.jsonl"))
-    assert row.f1_over == "+100.0 (+100.0 to +100.0)"
-    with pytest.raises(BadData, match="other questions"):
-        eval.summed(right, "f", "c", 5, 1.0, {"7": "mill"})
 
 
 def test_a_line_of_redis_log_becomes_readable_and_noise_goes() -> None:

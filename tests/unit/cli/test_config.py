@@ -63,3 +63,10 @@ def test_a_misspelt_setting_of_the_file_is_answered_with_the_nearest(env: dict[s
     Path("shardqa.toml").write_text('corpsu = "mine"\n')
     done = CliRunner().invoke(cli.app, ["config", "show"], env=env)
     assert "shardqa.toml sets 'corpsu', which is no setting; did you mean corpus?" in str(done.exception)
+
+
+def test_a_misspelt_variable_costs_a_command_a_warning(env: dict[str, str]) -> None:
+    done = CliRunner().invoke(cli.app, ["config", "show"], env={**env, "SHARDQA_CORPSU": "mine"})
+    assert done.exit_code == 0
+    assert "warning: the variable SHARDQA_CORPSU in the environment is no setting" in done.stderr
+    assert "SHARDQA_CORPUS?" in done.stderr

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from shardqa.cli import ingest
-from shardqa.loader.ingest import Summary
+from shardqa.cli.output import PARTLY
+from shardqa.errors import ClusterUnavailable
+from shardqa.loader.summary import Summary
 from shardqa.loader.sync import SyncOptions
 
 
@@ -47,3 +50,16 @@ def test_a_ctrl_c_says_what_was_taken(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(asyncio.CancelledError):
         stopped()
     assert "stopped: 1 document written, 2 unchanged;" in capsys.readouterr().err
+
+
+def test_a_node_that_is_gone_ends_a_pass_with_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    def failing() -> None:
+        with ingest._told_when_stopped(lambda summary: None) as note:
+            note(Summary(documents=1, unchanged=2))
+            raise ClusterUnavailable("shard 127.0.0.1:7001 is silent")
+
+    with pytest.raises(typer.Exit) as ended:
+        failing()
+    assert ended.value.exit_code == PARTLY
+    said = capsys.readouterr().err
+    assert ("stopped: 1 document written, 2 unchanged;" in said, "is silent" in said) == (True, True)

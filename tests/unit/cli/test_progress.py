@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shardqa.cli.progress import ProgressLines, progress_record
-from shardqa.loader.ingest import Summary
+from shardqa.loader.summary import Summary
 
 
 def test_a_line_has_rate_rest_and_failures() -> None:

@@ -112,7 +112,7 @@ def test_a_server_that_is_too_old_is_bad(version: str, verdict: str) -> None:
     [
         ("User asks has no permissions to run the 'cluster|info' command", "ACL SETUSER asks +cluster|info"),
         ("this user has no permissions to run the 'info' command", "ACL SETUSER asks +info"),
-        ("No permissions to access a key", "docs/operating.md"),
+        ("No permissions to access a key", "ACL SETUSER asks ~PATTERN"),
     ],
 )
 def test_a_right_that_is_missing_is_named_and_no_node_is_called_down(refusal: str, remedy: str) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from shardqa.cluster import local, ports, processes, redis_server, state
 from shardqa.errors import SetupError
 
 
-def test_a_port_in_use_is_named_together_with_the_option_that_changes_it() -> None:
+def test_a_bus_port_that_is_taken_moves_the_bus() -> None:
+    first = ports.random_block(2, 10_000)
     with socket.socket() as taken:
-        taken.bind((ports.HOST, 0))
+        taken.bind((ports.HOST, first + 10_001))
         taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(SetupError, match=rf"port {port} .* in use.*--port"):
-            ports.check_free([port], "Redis", "--port")
+        offset = ports.bus_offset([first, first + 1], 10_000)
+    assert offset > 10_000
+    assert ports.bus_offset([first, first + 1], 10_000) == 10_000
 
 
 def test_a_port_beyond_the_last_one_is_named() -> None:
@@ -46,27 +48,19 @@ def test_a_topology_lists_each_master_before_its_replicas() -> None:
     assert (nodes[0].host, nodes[0].slot_count(), nodes[2].role, nodes[2].master) == ("127.0.0.1", 8192, "replica", "b")
 
 
-def test_data_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / state.STATE).write_text(json.dumps({"layout": 99}))
-    with pytest.raises(SetupError, match=r"layout 99.*--data"):
-        state.load(tmp_path)
-
-
-def test_a_folder_of_somebody_elses_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(SetupError, match="not empty"):
-        state.load(tmp_path)
-
-
-def test_a_torn_state_file_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / state.STATE).write_text('{"layout": 1, "sha')
-    with pytest.raises(SetupError, match="can't be read"):
-        state.load(tmp_path)
-
-
-def test_a_state_file_without_nodes_is_refused(tmp_path: Path) -> None:
-    (tmp_path / state.STATE).write_text(json.dumps({"layout": state.LAYOUT, "shards": 3}))
-    with pytest.raises(SetupError, match="damaged"):
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        (state.STATE, json.dumps({"layout": 99}), r"layout 99.*--data"),
+        (state.STATE, '{"layout": 1, "sha', "can't be read"),
+        (state.STATE, json.dumps({"layout": state.LAYOUT, "shards": 3}), "damaged"),
+        ("thesis.txt", "mine", "not empty"),
+    ],
+    ids=["another version", "torn", "without nodes", "somebody else's"],
+)
+def test_a_folder_that_holds_no_cluster_of_ours_is_refused(tmp_path: Path, name: str, content: str, why: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(SetupError, match=why):
         state.load(tmp_path)
 
 
@@ -113,22 +107,36 @@ def test_a_missing_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyP
         redis_server.find_server()
 
 
+def server(path: Path, says: str) -> Path:
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    return path
+
+
 def test_valkey_is_taken_where_there_is_no_redis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    valkey = tmp_path / "valkey-server"
-    valkey.write_text("#!/bin/sh\necho 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64'\n")
-    valkey.chmod(0o755)
+    valkey = server(tmp_path / "valkey-server", "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64")
     monkeypatch.delenv("SHARDQA_REDIS_SERVER", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert redis_server.find_server() == valkey
 
 
 def test_redis_6_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    old = tmp_path / "redis-server"
-    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc bits=64'\n")
-    old.chmod(0o755)
+    old = server(tmp_path / "redis-server", "Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc bits=64")
     monkeypatch.setenv("SHARDQA_REDIS_SERVER", str(old))
     with pytest.raises(SetupError, match=r"Redis 6\.2\.14, wanted at least 7\.0\.0"):
         redis_server.find_server()
+
+
+def test_a_first_node_that_loads_as_a_replica_is_of_a_formed_cluster() -> None:
+    def say_loading(server: socket.socket) -> None:
+        with server.accept()[0] as client:
+            while client.recv(1000):
+                client.sendall(b"-LOADING Redis is loading the dataset in memory\r\n")
+
+    with socket.create_server((ports.HOST, 0)) as server:
+        threading.Thread(target=say_loading, args=(server,), daemon=True).start()
+        shape = state.ClusterState(1, 1, server.getsockname()[1], 10_000, [])
+        assert local._is_formed(shape)
 
 
 def test_a_cluster_without_masters_is_refused(tmp_path: Path) -> None:
@@ -150,7 +158,7 @@ def test_any_value_survives_the_configuration_file(value: str) -> None:
 
 
 def _unquote(text: str) -> bytes:
-    """As redis.conf is read: a double-quoted string with \\xHH escapes, or a bare word."""
+    """A word of redis.conf: a double-quoted string with \\xHH escapes, or a bare word."""
     if not text.startswith('"'):
         return text.encode()
     body = text[1:-1].encode()

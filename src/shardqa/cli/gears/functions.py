@@ -56,7 +56,7 @@ class RegisteredFunction:
         self.last_error = other.last_error or self.last_error
 
     def percentile(self, fraction: float) -> float | None:
-        """Milliseconds; at most a quarter too high. None before the first run."""
+        """Milliseconds that this fraction of the runs took at most, up to a quarter too high; None before the first."""
         rank, seen = int(fraction * self.histogram.total()), 0
         for top in sorted(self.histogram):
             seen += self.histogram[top]
@@ -145,7 +145,7 @@ def _masters(connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> lis
 
 
 def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str, str]]:
-    """(all of them in the order of their names, what failed)."""
+    """Returns the registrations in the order of their names, and what failed by shard."""
     every = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
     functions: list[RegisteredFunction] = []
     for shard, reply in every.replies.items():
@@ -188,7 +188,7 @@ def _name_of(arguments: Mapping[str, Any]) -> str:
 
 
 def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str]]:
-    """(those that run and those that are kept, what failed)."""
+    """Returns the executions that run or are kept, and what failed by shard."""
     every = masters.everywhere("RG.DUMPEXECUTIONS", "WITH", "STATISTICS")
     by_id: dict[str, ExecutionOnShards] = {}
     for shard, reply in every.replies.items():
@@ -206,7 +206,7 @@ def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str
 
 
 def log_lines(masters: Masters, after: Mapping[str, int]) -> tuple[list[LogLine], dict[str, str]]:
-    """(those behind the numbers that `after` has for each shard, in the order of time; what failed)."""
+    """Returns the lines after the number that `after` has for each shard, oldest first, and what failed by shard."""
     every = masters.everywhere("RG.PYLOGS")
     lines = [
         LogLine(int(number), shard, level, whose, line)
@@ -226,7 +226,7 @@ def parts(masters: Masters, initiator: tuple[str, int], id: str) -> Iterator[dic
 
 
 def _status(entry: Mapping[str, Any]) -> str:
-    """Returns that of an entry with statistics: to RedisGears what was aborted is done."""
+    """The status of an entry with statistics; RedisGears calls an aborted execution done."""
     return "aborted" if entry.get("aborted") else str(entry["status"])
 
 

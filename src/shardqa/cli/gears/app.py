@@ -1,4 +1,4 @@
-"""`shardqa gears ls`, `logs`, `stats` and `rm`: functions of all shards as one table; `run` is in gears_run.py."""
+"""`shardqa gears ls`, `logs`, `stats` and `rm`: functions of all shards as one table; `run` is in run.py."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 from redis.exceptions import RedisError
 
-from shardqa.cli import completion, gears_run
-from shardqa.cli.gears_run import masters_of
+from shardqa.cli import completion
+from shardqa.cli.gears import functions, run
+from shardqa.cli.gears.functions import LogLine, Masters, RegisteredFunction
+from shardqa.cli.gears.run import masters_of
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, print_json, print_table, report, say
-from shardqa.cluster import functions
-from shardqa.cluster.functions import LogLine, Masters, RegisteredFunction
 from shardqa.errors import ShardqaError
 
 OWN = "shardqa"  # the session of `shardqa prepare`
@@ -26,7 +26,7 @@ FOLLOW_SECONDS = 0.5  # between two looks at the logs
 WIDTH = 60  # characters of an error in a table
 
 app = typer.Typer(name="gears", help="Functions in Redis: run, list, watch, remove.", no_args_is_help=True)
-app.command("run")(gears_run.run)
+app.command("run")(run.run)
 
 NameArgument = Annotated[
     str | None,
@@ -219,7 +219,7 @@ def _end_executions(masters: Masters, id: str) -> list[str]:
                 masters.on(masters.address(shard), words[0], id)
             except RedisError as error:
                 if "does not exist" not in str(error):
-                    raise gears_run.fault_of(error, shard) from error
+                    raise run.fault_of(error, shard) from error
     return [id]
 
 

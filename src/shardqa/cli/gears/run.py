@@ -20,14 +20,14 @@ from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
 from shardqa.cli.connection import node_client, seed_of
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.gears import functions
+from shardqa.cli.gears.functions import Masters
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import FAILED, PARTLY, counted, err, print_json, say
 from shardqa.cli.progress import ProgressLines
-from shardqa.cluster import functions
-from shardqa.cluster.functions import Masters
 from shardqa.errors import ClusterUnavailable, ShardqaError
 
-PATIENCE = 900.0  # seconds for one command: a script may import large packages, and pip may install them
+SCRIPT_SECONDS = 900.0  # seconds for one command: a script may import large packages, and pip may install them
 GRACE = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
 LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
 SHOWN = 20  # errors that are printed; --json has all
@@ -107,7 +107,7 @@ def masters_of(target: Target) -> Masters:
     settings = target.settings()
     host, _, port = seed_of(settings).rpartition(":")
     try:
-        return Masters(partial(node_client, settings, timeout=PATIENCE), (host, int(port)))
+        return Masters(partial(node_client, settings, timeout=SCRIPT_SECONDS), (host, int(port)))
     except RedisError as error:
         raise fault_of(error, settings.redis) from error
 
@@ -124,7 +124,10 @@ def fault_of(error: RedisError, address: str) -> ShardqaError:
 
 
 def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
-    """To the end of what it runs, unless `words` say UNBLOCKING. Raises ShardqaError. Ctrl-C aborts the execution."""
+    """Sends a script and follows what it runs to the end, unless `words` say UNBLOCKING; Ctrl-C aborts that.
+
+    Raises ShardqaError.
+    """
     initiator, started = masters.addresses[0], time.monotonic()
     detached = "UNBLOCKING" in (word.upper() for word in words)
     extra = [] if detached else ["UNBLOCKING"]
@@ -181,7 +184,7 @@ def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutco
 
 
 def _look(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome) -> None:
-    """The initiator's part comes first; the whole is done when that is."""
+    """Reads how far each shard is. The initiator comes first: the execution is done when that shard is."""
     assert outcome.id is not None
     for number, part in enumerate(functions.parts(masters, initiator, outcome.id)):
         outcome.records[part["shard"]] = int(part["records"])
@@ -253,7 +256,7 @@ def _print(outcome: ScriptOutcome, as_json: bool) -> None:
 
 
 def _watch(masters: Masters, script: Path, words: list[str], as_json: bool) -> None:
-    """Until Ctrl-C. What fails is told, and the next change is tried."""
+    """Sends the script after each change, until Ctrl-C. A failure is told, and the next change is tried."""
     sent: str | None = None
     while True:
         with suppress(FileNotFoundError):  # an editor is replacing it

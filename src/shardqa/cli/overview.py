@@ -1,0 +1,30 @@
+"""`shardqa` without a command: what is there in two lines, and the commands that one needs next."""
+
+import shardqa
+from shardqa.cli.connection import settings_of, with_engine
+from shardqa.cli.output import counted
+from shardqa.errors import ClusterUnavailable
+
+ALL = ("shardqa --help", "shows all commands")
+
+
+def overview() -> None:
+    """Raises WrongSetting."""
+    settings = settings_of(None, None, None)
+    try:
+        corpora = with_engine(settings, lambda engine: engine.catalogue.corpora()).corpora
+    except ClusterUnavailable:
+        state = f"there is no cluster at {settings.redis}"
+        steps = [("shardqa demo", "starts one with example documents, and asks it"), ("shardqa up", "starts one"), ALL]
+    else:
+        names = ", ".join(f"{one.name} ({counted(one.documents, 'document')})" for one in corpora)
+        state = f"the cluster at {settings.redis} has {names or 'no documents yet'}"
+        corpus = corpora[0].name if corpora else "NAME"
+        steps = [
+            (f"shardqa ask QUESTION --corpus {corpus}", "asks"),
+            (f"shardqa ingest FOLDER --corpus {corpus}", "adds documents"),
+            ALL,
+        ]
+    width = max(len(command) for command, _ in steps)
+    print(f"shardqa {shardqa.__version__}: question answering inside Redis Cluster\n{state}\n")
+    print("\n".join(f"  {command:<{width}}  {what}" for command, what in steps))
