@@ -31,8 +31,8 @@ from redis import Redis
 
 from shardqa import machine, tensors
 from shardqa.models import shipped
-from shardqa.module.worker import resp
-from shardqa.module.worker.__main__ import NICENESS
+from shardqa.worker import resp
+from shardqa.worker.__main__ import NICENESS
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))  # blocks of each side
 RUNS = int(os.environ.get("RUNS", "64"))  # of the model in a block

@@ -17,9 +17,10 @@ from dense import Need, read
 
 from shardqa.engine import Engine
 from shardqa.machine import label
-from shardqa.models import metrics, shipped, squad
+from shardqa.models import metrics, shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document
+from shardqa_toolchain import squad
 
 HOTPOT = SHARED / "data" / "domains" / "hotpotqa-sub.json.gz"
 WARM = 10  # questions asked before

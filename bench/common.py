@@ -140,6 +140,12 @@ def resident(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
+def processor_seconds(pid: int) -> float:
+    """Sums up what a running process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def worker_pid(port: int) -> int:
     with node.connected(port) as client:
         return int(client.info("shardqa")["shardqa_worker_pid"])

@@ -24,10 +24,11 @@ from shardqa.analysis import query
 from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import split
-from shardqa.models import embedding, shipped, squad
+from shardqa.models import embedding, shipped
 from shardqa.models.reader import Row
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 
 SETS = {
     "squad": ("squad/dev-v1.1", "squad/train-v1.1"),  # asked: dev's questions; train's paragraphs are there beside
@@ -161,7 +162,8 @@ def recalls(scored: Sequence[Scores], score: Callable[[Scores], NDArray[np.float
 
 
 def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
-    return lambda one: one.words + weight / vectors.NEAR * vectors.near_score(one.cosines, one.idf)
+    near = weight / vectors.COSINE_WEIGHT
+    return lambda one: vectors.word_score(one.words, one.idf) + near * vectors.near_score(one.cosines, one.idf)
 
 
 def main(

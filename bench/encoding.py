@@ -23,10 +23,11 @@ from shardqa import machine
 from shardqa.engine import Engine
 from shardqa.gears_functions.splitting import split
 from shardqa.loader import dense
-from shardqa.models import embedding, shipped, squad
+from shardqa.models import embedding, shipped
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document
+from shardqa_toolchain import squad
 
 SQUAD = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
 LOOK_SECONDS = 0.05

@@ -18,18 +18,19 @@ SQUAD = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
 SEEDS = ROOT / "seeds"
 
 
-def shardqa(cluster: LocalCluster, *words: str) -> Any:
-    command = [sys.executable, "-m", "shardqa", *words, "--json", "--redis", settings_of(cluster).redis]
+def call(cluster: LocalCluster, *words: str) -> Any:
+    program = "shardqa_toolchain" if words[0] == "eval" else "shardqa"
+    command = [sys.executable, "-m", program, *words, "--json", "--redis", settings_of(cluster).redis]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def squad(cluster: LocalCluster, shards: int, file: str) -> None:
-    found = shardqa(cluster, "eval", "retrieval", file)
+    found = call(cluster, "eval", "retrieval", file)
     recalls = "  ".join(f"@{n} {found[f'recall_at_{n}']:.2f}" for n in (1, 5, 20))
     print(f"  recall, {shards} shards, {found['questions']} questions: {recalls}  MRR {found['mrr']:.4f}", flush=True)
     if shards == 1:
         return
-    answered = shardqa(cluster, "eval", "ask", file, "--limit", "1000", "--k", "5")
+    answered = call(cluster, "eval", "ask", file, "--limit", "1000", "--k", "5")
     forced, free = (f"EM {answered[f'em{kind}']} F1 {answered[f'f1{kind}']}" for kind in ("_forced", ""))
     refused = 100 - answered["answered"]
     print(f"  answers, {answered['questions']} questions, k=5: {forced} when each is answered", flush=True)
@@ -37,9 +38,9 @@ def squad(cluster: LocalCluster, shards: int, file: str) -> None:
 
 
 def seeds(cluster: LocalCluster) -> None:
-    shardqa(cluster, "ingest", str(SEEDS / "documents"), "--corpus", "seeds")
+    call(cluster, "ingest", str(SEEDS / "documents"), "--corpus", "seeds")
     wait_until_encoded(cluster, "seeds")
-    found = shardqa(cluster, "eval", "ask", str(SEEDS / "questions.jsonl"), "--corpus", "seeds")
+    found = call(cluster, "eval", "ask", str(SEEDS / "questions.jsonl"), "--corpus", "seeds")
     print(
         f"  seeds, {found['questions']} questions: {found['right']} % of {found['answerable']} answerable ones right, "
         f"{found['refused']} % of the others refused",

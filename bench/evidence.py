@@ -15,10 +15,11 @@ import numpy as np
 from common import SHARED
 
 from shardqa.machine import label
-from shardqa.models import evidence, metrics, reader, sentences, shipped, squad
+from shardqa.models import evidence, metrics, reader, sentences, shipped
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 
 FILES = ("clapnq", "policyqa-dev", "policyqa-test")
 READER = Path(os.environ.get("READER", shipped.folder()))

@@ -19,8 +19,8 @@ from shardqa.engine import Engine
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.machine import label
-from shardqa.models import squad
 from shardqa.schema import Step
+from shardqa_toolchain import squad
 
 PHASES = {
     "rank": "the shard's ranking, kept from the round before",

@@ -9,7 +9,6 @@ least.
 
 import asyncio
 import json
-import os
 import sys
 import time
 from contextlib import suppress
@@ -18,8 +17,9 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
+from common import processor_seconds
 
-from shardqa.cli.stages import percentile
+from shardqa_toolchain.cli.times import percentile
 
 SECONDS = 5.0  # of each row
 CONNECTIONS = (1, 16)
@@ -67,11 +67,6 @@ def listening(port: int) -> int:
             if any(str(file.readlink()) == f"socket:[{inode}]" for file in (process / "fd").iterdir()):
                 return int(process.name)
     raise SystemExit(f"nobody listens on port {port}")
-
-
-def processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(host: str, port: int, request: bytes, connections: int) -> dict[str, float]:

@@ -29,8 +29,8 @@ from redis import Redis
 
 from shardqa import machine, tensors
 from shardqa.models import shipped
-from shardqa.module.worker import resp
-from shardqa.module.worker.__main__ import NICENESS
+from shardqa.worker import resp
+from shardqa.worker.__main__ import NICENESS
 
 TOKENS = 128
 RUNS = 500  # of each side, after a tenth as many to warm up

@@ -20,7 +20,7 @@ import typer
 from common import SHARED
 
 from shardqa import machine
-from shardqa.models.cards import Card
+from shardqa_toolchain.cards import Card
 from shardqa_toolchain.multitask.session import MultitaskSession
 from shardqa_toolchain.training import loop, multitask
 from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe, TaskEntry

@@ -21,8 +21,8 @@ from typing import Annotated, Any
 import typer
 from common import SHARED
 
-from shardqa.models import squad
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import squad
 from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO
 from shardqa_toolchain.multitask.words import Mark, Words, label_words

@@ -25,8 +25,9 @@ from common import ROOT, SHARED, settings_of, temporary_cluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.machine import label
-from shardqa.models import shipped, squad
+from shardqa.models import shipped
 from shardqa.schema import Document
+from shardqa_toolchain import squad
 from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.dequantize import dequantize
 

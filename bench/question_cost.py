@@ -24,10 +24,11 @@ from shardqa.engine import Engine
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.machine import label
-from shardqa.models import reader, shipped, squad
+from shardqa.models import reader, shipped
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Step
+from shardqa_toolchain import squad
 
 PROCESSES = ("engine", "Redis", "worker")
 WARMING = 20  # questions before those that count

@@ -15,9 +15,9 @@ from common import SHARED
 
 from shardqa import machine
 from shardqa.models import shipped
-from shardqa.models.cards import address
 from shardqa.models.scoring import Scoring
 from shardqa_toolchain import measure, no_answer_metrics
+from shardqa_toolchain.cards import address
 from shardqa_toolchain.measure import Read
 
 READER = Path(os.environ.get("READER", shipped.folder()))
@@ -35,7 +35,7 @@ def forms(work: Path) -> dict[str, Path]:
         return readers
     absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here (name the reader's own: CHECKPOINT=DIR)"]
     if importlib.util.find_spec("onnx") is None:
-        absent.append("onnx is not installed (pip install './toolchain')")
+        absent.append("onnx is not installed (pip install './toolchain[train]')")
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
         return readers

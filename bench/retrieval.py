@@ -18,10 +18,11 @@ from shardqa import bridges, keys
 from shardqa.analysis import Query, query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.models import shipped, squad
+from shardqa.models import shipped
 from shardqa.models.metrics import mean_reciprocal_rank, recall_at
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
+from shardqa_toolchain import squad
 
 CORPUS = "squad"
 PASSAGES = 60  # asked of each shard: at least 20 documents are among them

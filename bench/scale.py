@@ -25,8 +25,8 @@ from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.loader import preparation
 from shardqa.loader.ingest import ingest
-from shardqa.models import squad
 from shardqa.schema import Answer, Document
+from shardqa_toolchain import squad
 
 DOCUMENTS = int(os.environ.get("DOCUMENTS", "20000"))
 QUESTIONS = 300

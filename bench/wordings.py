@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -24,10 +24,12 @@ import typer
 from common import ROOT
 from numpy.typing import NDArray
 from retrieval import ranked
+from served import REACH, Served
 
 from shardqa import keys, places
 from shardqa.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.passage_reading import Loaded
 from shardqa.gears_functions.splitting import split
 from shardqa.loader.files import SourceFiles
 from shardqa.models import embedding, shipped
@@ -36,11 +38,10 @@ from shardqa.models.session import open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document
 from shardqa.statistics import QuestionVector
-from shardqa_toolchain.packaging.answering import Answerer
+from shardqa_toolchain.calibrate import holds
 
 WORDINGS = ("text", "other", "keywords", "aloud")
 AT = (1, 5, 20)
-READ = 5  # passages that the reader gets
 PARTS = {  # of each package what is asked: English, and no reference of thousands of generated pages
     "gimp-help-en": ["usr/share/gimp/2.0/help/en"],
     "gnucash-docs": ["usr/share/doc/gnucash-docs/gnucash-guide-en", "usr/share/doc/gnucash-docs/gnucash-help-en"],
@@ -73,8 +74,7 @@ class Posed:
 @dataclass(slots=True)
 class Corpus:
     index: Index
-    texts: dict[str, str]  # by passage key
-    files: dict[str, str]  # by passage key: the id of its document
+    passages: dict[str, Loaded]  # by key
 
 
 class Encoder:
@@ -141,61 +141,75 @@ def tokenizer() -> Tokenizer:
 
 
 def corpus_of(documents: Iterable[Document], encoder: Encoder | None) -> Corpus:
-    corpus = Corpus(Index(), {}, {})
+    corpus = Corpus(Index(), {})
     for document in documents:
-        for n, passage in enumerate(split(document.text, tokenizer(), places.check(places.encode(document.places)))):
+        marks = places.check(places.encode(document.places))
+        for n, passage in enumerate(split(document.text, tokenizer(), marks)):
             key, path = keys.passage("wordings", document.id, n), places.below(document.title, passage.path)
             corpus.index.put(key, document.title, passage.text, passage.end, path=path)
-            corpus.texts[key], corpus.files[key] = plain(passage.text), document.id
+            heading = path.rpartition(places.BELOW)[2]
+            within = places.within(marks, passage.start, passage.end)
+            corpus.passages[key] = Loaded(
+                key, 0.0, passage.text, passage.start, document.title, None, within, "", heading
+            )
             if encoder is not None:
                 corpus.index.put_vector(key, encoder.passage(document.title, passage.text))
     return corpus
 
 
-def ranks(corpus: Corpus, question: str, near: QuestionVector | None) -> list[str]:
-    return [key for key, _ in ranked([corpus.index], query(keys.normalise_question(question)), AT[-1], near)]
+def ranks(corpus: Corpus, question: str, near: QuestionVector | None) -> list[tuple[str, float]]:
+    best: list[tuple[str, float]] = ranked([corpus.index], query(keys.normalise_question(question)), AT[-1], near)
+    return best
 
 
 def answering(corpus: Corpus, posed: Posed) -> set[str]:
     """Keys of the passages that answer."""
-    return {key for key, text in corpus.texts.items() if posed.quote in text}
+    return {key for key, one in corpus.passages.items() if posed.quote in plain(one.text)}
 
 
 class Figures:
-    def __init__(self, reader: Answerer | None) -> None:
+    def __init__(self, reader: Served | None) -> None:
         self._reader = reader
-        self._outcomes: dict[tuple[bool, str, str], list[tuple[int, bool]]] = {}
+        # Of each question: the place of its first passage, and whether an answer of one is given, with the quote, and
+        # whether the quote is shown, given or not.
+        self._outcomes: dict[tuple[bool, str, str], list[tuple[int, bool, bool, bool]]] = {}
 
     def ask(self, corpus: Corpus, posed: Posed, encoder: Encoder) -> None:
         right = answering(corpus, posed)
         for wording, text in posed.wordings.items():
             for way, near in (("words", None), ("vectors", encoder.question(text))):
                 found = ranks(corpus, text, near)
-                place = next((n for n, key in enumerate(found) if key in right), AT[-1])
-                said = bool(self._reader) and self._answers(text, found[:READ], corpus, right)
-                self._outcomes.setdefault((posed.is_held_out, wording, way), []).append((place, said))
+                place = next((n for n, (key, _) in enumerate(found) if key in right), AT[-1])
+                said = self._said(text, found[:REACH], corpus, posed.quote) if near else (False,) * 3
+                self._outcomes.setdefault((posed.is_held_out, wording, way), []).append((place, *said))
 
-    def _answers(self, question: str, passages: Sequence[str], corpus: Corpus, right: set[str]) -> bool:
-        assert self._reader is not None
-        answer = self._reader.answer(question, [corpus.texts[key] for key in passages]) if passages else None
-        return answer is not None and answer.passage is not None and passages[answer.passage] in right
+    def _said(
+        self, question: str, nearest: Sequence[tuple[str, float]], corpus: Corpus, quote: str
+    ) -> tuple[bool, bool, bool]:
+        if self._reader is None:
+            return False, False, False
+        passages = {key: replace(corpus.passages[key], score=score) for key, score in nearest}
+        answer = self._reader.answer(question, passages, len(corpus.index))
+        is_shown = any(holds(part.text, [quote]) for part in answer.parts)
+        return quote in plain(answer.passage or ""), is_shown and not answer.no_answer, is_shown
 
     def show(self) -> None:
         for (is_held_out, wording, way), outcomes in sorted(self._outcomes.items()):
-            found = np.array([place for place, _ in outcomes])
+            found, *said = np.array(outcomes).T
             recalls = [100 * float(np.mean(found < at)) for at in AT]
-            answers = f"  answers {100 * np.mean([said for _, said in outcomes]):5.1f}" if self._reader else ""
+            answers = " ".join(f"{100 * one.mean():6.1f}" for one in said) if said[-1].any() else ""
             part = "held out" if is_held_out else "to fit on"
             print(f"{part:9} {wording:9} {way:8}", *(f"{one:6.1f}" for one in recalls), answers)
 
 
 def main(
     cache: Annotated[Path, typer.Option(help="folder of packages and vectors that are kept")] = Path("build/wordings"),
-    answers: Annotated[bool, typer.Option("--answers", help="read the first five passages, too")] = False,
+    answers: Annotated[bool, typer.Option("--answers", help="answer, too, as served")] = False,
 ) -> None:
-    """Prints recall at 1, 5 and 20 for each wording."""
+    """Prints recall at 1, 5 and 20 for each wording; with answers, given from a right passage, and with the quote, and
+    the quote shown."""
     questions = read_questions()
-    figures = Figures(Answerer(shipped.folder()) if answers else None)
+    figures = Figures(Served() if answers else None)
     for name in dict.fromkeys(one.corpus for one in questions):
         encoder = Encoder(cache / f"{name}.npz")
         corpus = corpus_of(documents_of(name, cache), encoder)

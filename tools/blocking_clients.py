@@ -13,7 +13,7 @@ from pathlib import Path
 import unasync
 
 ROOT = Path(__file__).parent.parent
-CLIENTS = ("client", "ai")  # folders of src/shardqa with a concurrent.py
+CLIENTS = ("src/shardqa/client", "worker/client")  # folders with a concurrent.py
 NAMES = {
     "AsyncBaseTransport": "BaseTransport",
     "AsyncClient": "Client",
@@ -38,7 +38,7 @@ PHRASES = {
 def main() -> None:
     stale = []
     for folder in CLIENTS:
-        path = ROOT / "src/shardqa" / folder / "blocking.py"
+        path = ROOT / folder / "blocking.py"
         text = blocking(path.with_name("concurrent.py").read_text())
         if "--check" not in sys.argv:
             path.write_text(text)

@@ -1,0 +1,302 @@
+"""Questions beside the worst document that a fuzzer finds, and what it takes in Redis.
+
+    python bench/worst_document.py [--documents 30] [--repeats 4] [--seed 1]
+
+Three shards with reader and encoder, the API before them, an asker in a process of its own. Behind those that were the
+worst once, the fuzzer puts together documents of hostile texts, titles, places and metadata within the bounds; each is
+put and deleted while the asker asks of another corpus. The worst one by its slowest questions is put again and again,
+in turn with quiet times as long. Ratios of one run: p99 beside it against quiet, <= 3 wanted; questions that failed or
+had another answer, 0; memory of Redis against the document's bytes (or 100 KB), <= 10.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from common import ROOT, percentiles, settings_of, temporary_cluster
+
+from shardqa import machine, metadata, places
+from shardqa.checks import BOUNDS
+from shardqa.client import Client
+from shardqa.cluster import node
+from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
+from shardqa.errors import AnswerTimeout, ShardqaError
+from shardqa.gears_functions.shard.document_parts import GROWTH, SMALL
+from shardqa.loader.files import SourceFiles
+from shardqa.loader.ingest import ingest
+from shardqa.places import Mark, Place
+from shardqa.schema import Document, Ingested
+from shardqa_toolchain import squad
+
+sys.path.append(str(ROOT))  # a bench is run as a file
+from tests.faults.running_api import running_api
+
+QUIET_SECONDS = 15.0
+SETTLED_SECONDS = 2.5  # until what a connection took is given back
+KINDS: dict[str, Callable[[random.Random], str]] = {
+    "words": lambda dice: "".join(dice.choices("aeiou", k=3)) + str(dice.randrange(10**6)) + dice.choice([" ", ". "]),
+    "letters": lambda dice: dice.choice("abcdefgh") + " ",
+    "a long word": lambda dice: dice.choice("abcdefgh"),
+    "dots": lambda dice: "." * dice.randrange(1, 9),
+    "sentences": lambda dice: f"Miller {dice.randrange(10**4)} of village {dice.randrange(997)} ground rye. ",
+    "lines": lambda dice: dice.choice("ab12") + "\n",
+    "blanks": lambda dice: " " * 40 + dice.choice("\n\t \u2003x"),
+    "ideographs": lambda dice: chr(0x4E00 + dice.randrange(20_000)),
+    "hangul": lambda dice: chr(0xAC00 + dice.randrange(11_000)),
+    "accents": lambda dice: "e" + "\u0301" * dice.randrange(1, 30),
+    "marks": lambda dice: dice.choice("c++ .net 10⁵ #-'’[]"),
+    "numbers": lambda dice: f"{dice.randrange(10**9):,}",
+    "leaders": lambda dice: f"Part {dice.randrange(99)} . . . . . . {dice.randrange(999)}\n",
+    "notices": lambda dice: dice.choice(["permission is granted ", "in no event shall the ", "provided as is\n"]),
+    "emoji": lambda dice: chr(0x1F600 + dice.randrange(60)),
+}
+KNOWN = {"a table of contents": "....... 12\n", "one word": "rye ", "nothing but dots": "."}  # once among the worst
+LARGE = 4_950_000  # bytes, within the bound
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    document: Document
+    size: int  # bytes of all that it says
+
+
+def cases(dice: random.Random) -> Iterator[Case]:
+    for name, part in KNOWN.items():
+        text = part * (LARGE // len(part))
+        yield Case(name, Document(id=f"case-{name}", corpus="worst", text=text), len(text))
+    for n in range(sys.maxsize):
+        kinds, size = dice.sample(sorted(KINDS), dice.choice([1, 1, 2])), dice.choice([100_000, 1_000_000, 4_900_000])
+        text = _text(dice, kinds, size)
+        title = dice.choice(["", "Title", _text(dice, kinds, BOUNDS["title"])])
+        marks, marked = _marks(dice, len(text))
+        extra = dice.choice([{}, {}, {f"m{i}": "v" * 20 for i in range(metadata.MAX_BYTES // 40)}])
+        document = Document(id=f"case-{n}", corpus="worst", title=title, text=text, metadata=extra, places=marks)
+        stated = len(text.encode()) + len(title.encode()) + len(places.encode(marks)) + len(json.dumps(extra))
+        yield Case(f"{' and '.join(kinds)}, title {len(title)}, {marked}, metadata {len(extra)}", document, stated)
+
+
+def _text(dice: random.Random, kinds: list[str], size: int) -> str:
+    """At most `size` bytes; a part of it is made anew, the rest repeats it."""
+    part = "".join(KINDS[dice.choice(kinds)](dice) for _ in range(20_000))
+    once = part.encode()[: min(size, 200_000)].decode(errors="ignore")
+    return (once * (size // len(once.encode()) + 1)).encode()[:size].decode(errors="ignore")
+
+
+def _marks(dice: random.Random, length: int) -> tuple[list[Mark], str]:
+    step = dice.choice([0, 0, 20, 200, 2_000])
+    words = dice.choice([3, 300, 3_800])
+    if not step:
+        return [], "no places"
+    count = min(length // step, places.MAX_PLACES // (words + 60))
+    kind = dice.choice(["headings", "cells", "asides"])
+    made = [(n * step, _place(kind, n, words)) for n in range(count)]
+    return made, f"{count} {kind} of {words}"
+
+
+def _place(kind: str, n: int, words: int) -> Place:
+    if kind == "headings":
+        return Place(headings=[f"{n} ".ljust(words, "x")])
+    if kind == "cells":
+        return Place(row=n, cells=[(f"c{i}", "v" * (words // 8)) for i in range(6)])
+    return Place(page=n, aside="contents" if n % 2 else None)
+
+
+# ---- the asker
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    began: float
+    seconds: float
+    is_right: bool
+
+
+def ask_on(url: str, questions: list[str], pipe: Connection) -> None:
+    """Asks until it is told to end, then tells all replies. The first round's answers are the right ones."""
+    replies, right = list[Asked](), dict[str, str | None]()
+    with Client(url, timeout=60) as client:
+        for question in cycle(questions):
+            if pipe.poll():
+                break
+            began = time.monotonic()
+            try:
+                answer = client.ask(question, corpus="quiet", fresh=True)
+                is_right = right.setdefault(question, answer.answer) == answer.answer and not answer.partial
+            except ShardqaError:
+                is_right = False
+            replies.append(Asked(began, time.monotonic() - began, is_right))
+            time.sleep(0.005)
+    pipe.send(replies)
+
+
+class Asking:
+    def __init__(self, url: str, questions: list[str]) -> None:
+        self._pipe, there = multiprocessing.Pipe()
+        context = multiprocessing.get_context("spawn")
+        self._process = context.Process(target=ask_on, args=(url, questions, there), daemon=True)
+        self._process.start()
+
+    def end(self) -> list[Asked]:
+        self._pipe.send("end")
+        replies: list[Asked] = self._pipe.recv()
+        self._process.join()
+        return replies
+
+
+# ---- documents beside it
+
+
+@dataclass(slots=True)
+class Beside:
+    """A case, and when it was on its way in or out."""
+
+    case: Case
+    windows: list[tuple[float, float]]
+    memory: float = 0.0  # times the document's bytes
+    outcome: str = ""
+
+
+class Putting:
+    def __init__(self, cluster: LocalCluster, engine: Engine, client: Client) -> None:
+        self._cluster = cluster
+        self._engine = engine
+        self._client = client
+
+    async def weigh(self, beside: Beside) -> None:
+        """Puts and deletes it once, and says what it takes in Redis."""
+        before = self._memory()
+        await self.put(beside)
+        await asyncio.sleep(SETTLED_SECONDS)
+        beside.memory = (self._memory() - before) / max(beside.case.size, SMALL)
+        await self.delete(beside)
+
+    async def put(self, beside: Beside) -> None:
+        document, began = beside.case.document, time.monotonic()
+        try:
+            if document.places:
+                put = await self._engine.documents.put(document)
+            else:  # what HTTP can say
+                put = await asyncio.to_thread(self._add, document)
+            beside.outcome = f"{put.passages} passages"
+        except ShardqaError as error:
+            beside.outcome = f"{error.code}: {str(error)[:90]}"
+        beside.windows.append((began, time.monotonic()))
+
+    async def delete(self, beside: Beside) -> None:
+        began = time.monotonic()
+        is_there = True
+        while is_there:
+            with suppress(AnswerTimeout):  # on a busy machine it may be on its way in yet
+                is_there = await self._engine.documents.delete("worst", beside.case.document.id)
+        beside.windows.append((began, time.monotonic()))
+
+    def _add(self, document: Document) -> Ingested:
+        given = (document.text, document.id, document.corpus)
+        return self._client.add(*given, title=document.title, metadata=document.metadata)
+
+    def _memory(self) -> int:
+        """Bytes that all shards use, without what connections take."""
+        total = 0
+        for _, port in self._cluster.addresses:
+            with node.connected(port) as redis:
+                told = redis.info("memory")
+                total += told["used_memory"] - told["mem_clients_normal"]
+        return total
+
+
+def within(replies: list[Asked], windows: list[tuple[float, float]]) -> list[Asked]:
+    """The questions that overlap with some of these times."""
+    return [
+        one for one in replies if any(one.began < end and one.began + one.seconds > start for start, end in windows)
+    ]
+
+
+def p99(replies: list[Asked]) -> float:
+    return float(np.percentile([one.seconds for one in replies], 99)) if replies else 0.0
+
+
+async def explore(putting: Putting, url: str, questions: list[str], seed: int, count: int) -> list[Beside]:
+    """Puts each case once; prints and returns them, the worst first."""
+    ranked = [Beside(case, []) for case, _ in zip(cases(random.Random(seed)), range(count), strict=False)]
+    asking = Asking(url, questions)
+    await asyncio.sleep(QUIET_SECONDS)
+    quiet = [(time.monotonic() - QUIET_SECONDS / 2, time.monotonic())]
+    for beside in ranked:
+        await putting.weigh(beside)
+    replies = asking.end()
+    base = p99(within(replies, quiet))
+    ranked.sort(key=lambda beside: -p99(within(replies, beside.windows)))
+    for beside in ranked:
+        during = within(replies, beside.windows)
+        print(f"  {p99(during) / base:5.1f}x {beside.memory:5.1f}x memory {_faults(during)} faults  {_told(beside)}")
+    return ranked
+
+
+async def judge(putting: Putting, url: str, questions: list[str], beside: Beside, repeats: int) -> None:
+    """Puts the worst one again, in turn with quiet times."""
+    beside.windows.clear()
+    asking, quiet = Asking(url, questions), list[tuple[float, float]]()
+    await asyncio.sleep(QUIET_SECONDS)
+    for _ in range(repeats):
+        quiet.append((time.monotonic(), time.monotonic() + QUIET_SECONDS))
+        await asyncio.sleep(QUIET_SECONDS)
+        while time.monotonic() < quiet[-1][1] + QUIET_SECONDS:
+            await putting.put(beside)
+            await putting.delete(beside)
+    replies = asking.end()
+    calm, during = within(replies, quiet), within(replies, beside.windows)
+    print(f"the worst: {_told(beside)}")
+    for name, some in (("quiet", calm), ("beside", during)):
+        times = percentiles([one.seconds for one in some])
+        print(f"  {name:7} {times}  ({len(some):,} questions, {_faults(some)} faults)")
+    print(f"  p99 {p99(during) / p99(calm):.1f}x (wanted <= 3), memory {beside.memory:.1f}x (wanted <= {GROWTH})")
+
+
+def _faults(replies: list[Asked]) -> int:
+    return sum(not one.is_right for one in replies)
+
+
+def _told(beside: Beside) -> str:
+    seconds = sum(end - start for start, end in beside.windows)
+    return f"{beside.case.size:,} bytes of {beside.case.name}: {beside.outcome}, {seconds:.1f} s"
+
+
+def main(
+    documents: Annotated[int, typer.Option(help="Documents that the fuzzer makes.", min=1)] = 30,
+    repeats: Annotated[int, typer.Option(help="Times that the worst one is put again.", min=1)] = 4,
+    seed: Annotated[int, typer.Option(help="Of the fuzzer.")] = 1,
+) -> None:
+    """Print each case and the figures of the worst."""
+    questions = [one.text for one in squad.read(ROOT / "seeds" / "questions.jsonl").questions]
+    print(f"questions beside hostile documents, {machine.label()}", flush=True)
+    with temporary_cluster(3, vectors=True) as cluster, tempfile.TemporaryDirectory() as folder:
+        settings = settings_of(cluster, "quiet")
+        with running_api(settings, Path(folder)) as (url, _), Client(url, timeout=120) as client:
+
+            async def run() -> None:
+                async with await Engine.connect(settings) as engine:
+                    await ingest(engine, SourceFiles([ROOT / "seeds" / "documents"]), "quiet")
+                    putting = Putting(cluster, engine, client)
+                    worst, *_ = await explore(putting, url, questions, seed, documents)
+                    await judge(putting, url, questions, worst, repeats)
+
+            asyncio.run(run())
+
+
+if __name__ == "__main__":
+    typer.run(main)
