@@ -109,6 +109,6 @@ class Shards:
         found = json.loads(reply)
         return found["tag"], found["corpora"].get(self.corpus, {"epoch": 0})["epoch"]
 
-    def answer_key(self, document: str, question: str, k: int = 5, model: str = "reader-v3-int8") -> str:
+    def answer_key(self, document: str, question: str, k: int = 5, model: str = "reader-v4-int8") -> str:
         tag, epoch = self.tag_of(document)
         return keys.answer(self.corpus, tag, epoch, model, k, keys.normalise_question(question))

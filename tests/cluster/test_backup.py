@@ -62,7 +62,7 @@ def dumped(three: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Pat
     path = tmp_path_factory.mktemp("backup") / "monday.shardqa"
     told = json.loads(run(three, "backup", str(path), "--json").stdout)
     assert (told["documents"], told["functions"], told["keys"]) == (len(DOCUMENTS) + 1, 1, 1)
-    assert (told["api_keys"], told["settings"], told["scorings"], told["left_out"]) == (1, 2, 1, [])
+    assert (told["api_keys"], told["settings"], told["scorings"], told["left_out"]) == (1, 3, 1, [])
     return path
 
 
@@ -105,6 +105,7 @@ def fill(cluster: LocalCluster) -> None:
         await engine.catalogue.switch(CORPUS, "bridges", False)
         await engine.catalogue.switch("numbers", "dense", False)
         await engine.shards.by_key(keys.corpus_scoring("numbers"), "SET", '{"of": "a reader"}')
+        await engine.shards.by_key(keys.corpus_words("numbers"), "SET", '{"synonyms": ["a, b"]}')
 
     on_engine(cluster, put)
     with client(cluster) as redis:
@@ -139,7 +140,7 @@ def kept_beside(cluster: LocalCluster) -> tuple[list[ApiKey], list[bytes], Any]:
         return (
             on_engine(cluster, lambda engine: engine.api_keys.all()),
             marks,
-            redis.get(keys.corpus_scoring("numbers")),
+            redis.mget_nonatomic(keys.corpus_scoring("numbers"), keys.corpus_words("numbers")),
         )
 
 
@@ -193,9 +194,9 @@ def test_a_cluster_that_is_not_empty_is_left_alone_unless_told(single: LocalClus
 
 def test_kinds_may_be_left_out(single: LocalCluster, dumped: Path) -> None:
     empty(single)
-    words = ("restore", str(dumped), "--without", "api-key", "--without", "setting", "--without", "scoring")
-    assert "0 API keys, 0 settings and 0 scorings" in run(single, *words).stdout
-    assert kept_beside(single) == ([], [], None)
+    left_out = [word for kind in ("api-key", "setting", "scoring", "words") for word in ("--without", kind)]
+    assert "0 API keys, 0 settings and 0 scorings" in run(single, "restore", str(dumped), *left_out).stdout
+    assert kept_beside(single) == ([], [], [None, None])
     run(single, "restore", str(dumped), "--merge")
 
 

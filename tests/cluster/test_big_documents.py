@@ -10,6 +10,7 @@ from shardqa.engine import Engine
 from shardqa.gears_functions.shard.removal import AT_ONCE
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
+from shardqa.loader.summary import Summary
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards, story
 from tests.nodes import settings_of, wait_until
@@ -33,10 +34,16 @@ class BigFirst:
 
 
 async def test_small_documents_get_in_while_the_big_one_before_them_is_on_its_way(engine: Engine, corpus: str) -> None:
-    bytes_in = list[int]()
-    summary = await ingest.ingest(engine, BigFirst(), corpus, lambda summary: bytes_in.append(summary.bytes))
+    figures = list[tuple[int, int]]()  # documents that are in, and their bytes
+
+    def progress(summary: Summary) -> None:
+        figures.append((summary.documents + summary.unchanged, summary.bytes))
+
+    summary = await ingest.ingest(engine, BigFirst(), corpus, progress)
     assert (summary.documents + summary.unchanged, summary.skipped) == (SMALL + 1, 0)
-    assert bytes_in[SMALL - 1] < 1_000_000 < bytes_in[SMALL]  # the big one came last
+    (before, small), (after, all_bytes) = figures[-2:]
+    assert (before, after) == (SMALL, SMALL + 1)
+    assert small < 1_000_000 < all_bytes  # the big one came last
     (info,) = (found for found in (await engine.catalogue.corpora()).corpora if found.name == corpus)
     assert info.documents == SMALL + 1
 

@@ -66,6 +66,8 @@ async def test_a_dropped_corpus_is_unsearchable_at_once_and_leaves_no_key(
     engine: Engine, shards: Shards, corpus: str
 ) -> None:
     await put_all(engine)
+    await engine.catalogue.switch(corpus, "dense", False)
+    await engine.catalogue.switch(corpus, "bridges", False)
     await engine.ask("How old is the mill?")
     dropped = await engine.catalogue.drop(corpus)
     assert dropped.documents == 40

@@ -37,6 +37,11 @@ def encoded(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
     return start_cluster(shards=3)
 
 
+@pytest.fixture
+def one_shard(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    return start_cluster(shards=1)
+
+
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
@@ -122,6 +127,24 @@ async def test_the_shipped_encoder_is_stored_unless_it_was_removed_or_another_is
     await until_encoded(engine)
 
 
+async def test_the_corpus_that_was_asked_last_is_encoded_first(one_shard: LocalCluster, encoder: Path) -> None:
+    async with await Engine.connect(settings_of(one_shard, corpus="asked", timeout=30)) as engine:
+        await dense.remove(engine)
+        for corpus in ("first", "asked"):
+            documents = (Document(id=id, corpus=corpus, text=text) for id, text in TEXTS.items())
+            await asyncio.gather(*map(engine.documents.put, documents))
+        await engine.ask("Which tower stands in Ostby?")
+        await dense.push(engine, encoder)
+        seen = list[dict[str, int | None]]()
+
+        async def is_encoded() -> bool:
+            seen.append({one.name: one.encoded for one in (await engine.catalogue.corpora()).corpora})
+            return seen[-1]["first"] == len(TEXTS)
+
+        await until(is_encoded)
+        assert all(one["asked"] == len(TEXTS) for one in seen if one["first"])
+
+
 async def test_three_shards_rank_by_vectors_as_one_index_does_once_there_are_any(
     engine: Engine, encoder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -147,9 +170,10 @@ async def test_an_explanation_shows_both_parts_and_a_corpus_can_do_without_and_w
     best = (await engine.explain(QUESTIONS[0])).passages[0]
     assert best.why is not None
     assert best.why.cosine is not None
-    parts = sum(part.body + part.title for part in best.why.terms) + sum(part.score for part in best.why.pairs)
+    words = sum(part.body + part.title for part in best.why.terms) + sum(part.score for part in best.why.pairs)
+    idf = sum(part.idf for part in best.why.terms)
     assert best.why.near > 0
-    assert best.score == best.why.score == pytest.approx(parts + best.why.near)
+    assert best.score == best.why.score == pytest.approx(words * words / (2 * idf) + best.why.near)
     with_vectors = await ranks(engine, QUESTIONS[0])
     await engine.catalogue.switch(engine.settings.corpus, "dense", False)
     assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], None)

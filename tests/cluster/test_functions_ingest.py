@@ -25,9 +25,9 @@ def test_passages_are_exact_pieces_of_the_document_and_have_their_tokens(shards:
     count = shards.ingest("long", LONG, "Étude")["passages"]
     passages = shards.passages("long")
     assert len(passages) == count > 5
+    assert [p.get("title") for p in passages] == ["Étude"] + [None] * (count - 1)
     for p in passages:
         assert LONG[int(p["start"]) : int(p["end"])] == p["text"]
-        assert p["title"] == "Étude"
     for n in range(count):
         key = keys.tokens(shards.corpus, "long", n)
         meta = shards.redis(key).execute_command("AI.TENSORGET", key, "META")
@@ -112,6 +112,33 @@ def test_a_hash_written_by_any_client_is_found(shards: Shards) -> None:
     shards.redis(key).hset(key, mapping={"title": "The mill", "text": SENTENCE})
     wait_until(lambda: shards.documents("Hallow Ford") == ["mill"], "the document is found")
     assert shards.ingest("mill", SENTENCE, "The mill")["changed"] is False
+
+
+@pytest.mark.parametrize("fields", [
+    {"title": "mill " * 6_000_000}, {"title": "mill " * 200}, {"text": "mill " * 3_000_000},
+    {"source": "s" * 5_000_000},
+    {"places": '[[0, {"headings": ["' + "h" * 3_000_000 + '"]}]]'}, {"places": '[[0, {"headings": 5}]]'},
+    {"text": "." * 5_000_000}, {"text": "a!" * 500_000},
+])  # fmt: skip
+def test_what_any_client_writes_past_the_bounds_is_left_alone_and_ends_no_worker(
+    shards: Shards, fields: dict[str, str]
+) -> None:
+    key = shards.doc("doc")
+    redis = shards.redis(key)
+    worker = redis.info("shardqa")["shardqa_worker_pid"]
+    shards.ingest("doc", SENTENCE)
+    redis.hset(key, mapping=fields)
+    wait_until(lambda: shards.belongings("doc") == 0, "its passages are gone")
+    assert shards.ingest("doc", SENTENCE)["changed"] is True
+    assert redis.info("shardqa")["shardqa_worker_pid"] == worker
+
+
+def test_a_title_changed_by_any_client_is_that_of_all_passages(shards: Shards) -> None:
+    count = shards.ingest("doc", LONG, "Windmills")["passages"]
+    assert len(shards.ranks("windmills", 100)) == count
+    shards.redis(shards.doc("doc")).hset(shards.doc("doc"), "title", "Bakeries")
+    wait_until(lambda: len(shards.ranks("bakeries", 100)) == count, "all passages have the new title")
+    assert shards.ranks("windmills") == []
 
 
 def test_a_text_changed_by_any_client_replaces_the_old_one(shards: Shards) -> None:

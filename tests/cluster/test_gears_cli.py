@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from redis import RedisCluster
 
-from shardqa.cli import completion, gears
+from shardqa.cli import completion
+from shardqa.cli.gears import app as gears
 from shardqa.cluster.local import LocalCluster
 from tests.cluster.conftest import Output
 from tests.nodes import wait_until
@@ -58,7 +59,7 @@ def stats(run: Run, name: str) -> dict[str, Any]:
 
 def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: Any, tmp_path: Path) -> None:
     code = "def f(r):\n    log('got ' + r[1])\n    return 1 // int(r[1])\n"
-    path = written(tmp_path, code + "GB('CommandReader').map(f).register(trigger='cli:inverse')")
+    path = written(tmp_path, code + "GB('CommandReader').map(f).register(trigger='cli:inverse', mode='async_local')")
     assert run("run", path, "ID", "cli-inverse") == "registered\n"
     assert "already exists; send UPGRADE" in run("run", path, "ID", "cli-inverse", code=1)
     assert trigger(client, "cli:inverse", "1") == [["1"]] * 3
@@ -66,7 +67,7 @@ def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: A
         trigger(client, "cli:inverse", "0")
 
     shown = stats(run, "cli:inverse")
-    assert (shown["session"], len(shown["shards"]), shown["mode"]) == ("cli-inverse", 3, "async")
+    assert (shown["session"], len(shown["shards"]), shown["mode"]) == ("cli-inverse", 3, "async_local")
     assert (shown["triggered"], shown["succeeded"], shown["failed"], shown["queue"]) == (4, 3, 1, 0)
     assert sum(count for _, count in shown["histogram_us"]) == 4
     assert 0 < shown["p50_ms"] <= shown["p99_ms"]
@@ -80,7 +81,7 @@ def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: A
 
     row = next(line for line in run("ls").splitlines() if "cli:inverse" in line).split("\t")
     assert row[0] == "CommandReader"
-    assert row[3:] == ["cli-inverse", "async", "3", "3", "1", "0"]
+    assert row[3:] == ["cli-inverse", "async_local", "3", "3", "1", "0"]
     assert "unregistered cli:inverse" in run("rm", "cli-inverse")
     assert "there is no function" in run("rm", "cli-inverse", code=1)
     assert "there is no function" in run("stats", "cli:inverse", code=1)
@@ -138,7 +139,7 @@ def interrupted(process: subprocess.Popen[str]) -> int:
 def test_a_changed_script_takes_the_place_of_the_old_one(
     bare_cluster: LocalCluster, run: Run, client: Any, tmp_path: Path
 ) -> None:
-    code = "GB('CommandReader').map(lambda r: {}).register(trigger='cli:watched')"
+    code = "GB('CommandReader').map(lambda r: {}).register(trigger='cli:watched', mode='async_local')"
     watching = started(bare_cluster, "run", written(tmp_path, code.format(1), "watched.py"), "--watch")
     try:
         wait_until(lambda: trigger(client, "cli:watched") == [["1"]] * 3, "the script is registered")

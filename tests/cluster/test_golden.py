@@ -37,7 +37,7 @@ async def test_answers_of_each_format_are_right_and_their_places_exact(summary: 
     wrong: list[Any] = []
     for line in FACTS:
         answer = await engine.ask(line.question, corpus=CORPUS, k=5, min_score=0.0)
-        place = answer.place.model_dump() if answer.place is not None else {}
+        place = answer.place.model_dump(mode="json") if answer.place is not None else {}
         same = {other.id for other in lines() if other.words == line.words}  # once without its suffix
         if str(line.passengers) not in (answer.answer or "") or answer.document not in same:
             wrong.append((answer.answer, answer.document, line))

@@ -80,7 +80,7 @@ async def test_whose_a_question_without_a_corpus_is_costs_no_command_until_a_cor
 
         async def commands() -> int:
             before = triggers()
-            assert await other.catalogue.asked(None, lambda name: name.startswith(corpus)) == corpus
+            assert await other.catalogue.asked(None, lambda name: name.startswith(corpus)) == (corpus,)
             return triggers() - before
 
         assert 0 in [await commands() for _ in range(20)]  # once the subscription stands, and the mill was heard of

@@ -100,6 +100,11 @@ async def test_the_other_shards_answer_meanwhile_and_everybody_is_told(
         client.execute_command("RG.TRIGGER", "Terms", corpus, QUESTION)
 
 
+async def test_a_corpus_can_be_dropped_meanwhile(engine: Engine, corpus: str, reading: str) -> None:
+    await put_on_the_first(engine, corpus)
+    assert (await engine.catalogue.drop(corpus)).corpus == corpus
+
+
 async def test_who_waits_for_the_indexes_is_told_and_gets_whole_answers(
     engine: Engine, corpus: str, two: LocalCluster, reading: str
 ) -> None:

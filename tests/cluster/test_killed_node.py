@@ -26,6 +26,7 @@ from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item, Skipped
+from shardqa.loader.summary import Summary
 from shardqa.schema import Answer, Document
 from tests.cluster.shards_client import Shards as ShardsClient
 from tests.cluster.shards_client import story
@@ -123,7 +124,7 @@ async def test_a_corpus_that_changes_between_ranking_and_reading_is_read_without
     (tag,) = {passage.tag for passage in ranked.passages if passage.node == owner.name}
     with down(doomed, 1):
         await engine.documents.put(Document(id=town, title=town, text=story_of(town, "Zoe Lund")))
-        key = keys.answer("towns", tag, ranked.epochs[tag], engine.settings.model, 1, question)
+        key = keys.answer("towns", tag, ranked.epochs["towns", tag], engine.settings.model, 1, question)
         reply = orjson.loads(await engine.shards.on(owner, "GET", key))
         assert reply["spans"][0]["text"] == "Zoe Lund"
         assert not await engine.shards.on(owner, "EXISTS", key)
@@ -297,7 +298,7 @@ class Stories:
 async def test_a_node_killed_on_the_way_loses_no_document(doomed: LocalCluster, engine: Engine, corpus: str) -> None:
     restarts: list[asyncio.Task[LocalCluster]] = []
 
-    def progress(summary: ingest.Summary) -> None:
+    def progress(summary: Summary) -> None:
         if not restarts and summary.documents >= 50:
             kill_node(doomed, 1)
             restarts.append(asyncio.create_task(asyncio.to_thread(local.start, ClusterOptions(data=doomed.data))))
@@ -315,7 +316,7 @@ async def test_a_node_killed_on_the_way_loses_no_document(doomed: LocalCluster, 
 async def test_a_node_that_stays_away_ends_the_ingest_with_its_name(
     doomed: LocalCluster, engine: Engine, corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE", 0.5)
+    monkeypatch.setattr(ingest, "FAILOVER_SECONDS", 0.5)
     with down(doomed, 1) as victim, pytest.raises(ClusterUnavailable, match=rf"{victim}|down"):
         await ingest.ingest(engine, Stories(), corpus)
 

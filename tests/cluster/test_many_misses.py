@@ -27,7 +27,7 @@ def keys_of(shards: Shards, count: int) -> list[str]:
     """Keys of answers to different questions, that no `Rank` went ahead of."""
     tag, epoch = shards.tag_of("mill")
     questions = (f"when was the mill at hallow ford built, version {n}" for n in range(count))
-    return [keys.answer(shards.corpus, tag, epoch, "reader-v3-int8", 1, question) for question in questions]
+    return [keys.answer(shards.corpus, tag, epoch, "reader-v4-int8", 1, question) for question in questions]
 
 
 def faults(replies: list[Any]) -> set[str]:

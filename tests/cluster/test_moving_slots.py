@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 from redis import Redis
@@ -15,13 +14,13 @@ from shardqa import keys, topology
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.description import ShardDescription
-from shardqa.engine import Engine, liveness
+from shardqa.engine import Engine
 from shardqa.engine.connections import Shards as Masters
-from shardqa.errors import ClusterUnavailable, WrongShard
+from shardqa.errors import ClusterUnavailable
 from shardqa.models.pushed import pushed_label
-from shardqa.module.worker.hashtags import tag_of_slot
-from shardqa.schema import Document, Retokenised
+from shardqa.schema import Document
 from shardqa.topology import Node
+from shardqa.worker.hashtags import tag_of_slot
 from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
 from tests.slots import agree, begin_move, end_move, migrate, move
@@ -97,41 +96,6 @@ def leaving(nodes: list[Redis], tag: str) -> Iterator[None]:
             client.execute_command("CLUSTER", "SETSLOT", slot, "STABLE")
 
 
-FERRY = "Ferry {n} was built at Skerrow in {year}. " + "The crossing takes a while and the crew is friendly. " * 20
-FERRIES = 40
-
-
-async def test_every_document_is_cut_anew_once_while_slots_move(
-    monkeypatch: pytest.MonkeyPatch, nodes: list[Redis], engine: Engine, corpus: str
-) -> None:
-    puts = (engine.documents.put(Document(id=f"d{n}", text=FERRY.format(n=n, year=1900 + n))) for n in range(FERRIES))
-    await asyncio.gather(*puts)
-    spoilt = {name: spoil(nodes, name) for name in (keys.tokens(corpus, f"d{n}", 1) for n in (3, 17, 30))}
-
-    def reshard() -> None:
-        """Moves the documents, and the tags by which the shards are known."""
-        names = [keys.doc(corpus, f"d{n}") for n in range(FERRIES)] + [f"{{{tag_of(client)}}}" for client in nodes]
-        for slot in {tags.slot(name) for name in names}:
-            move(slot, nodes)
-
-    async def run() -> Retokenised:
-        return [now async for now in engine.retokenising.run()][-1]
-
-    monkeypatch.setattr(liveness, "PATIENCE_SECONDS", 20)  # Redis is silent while a reader moves with the tag's slot
-    last, _ = await asyncio.gather(run(), asyncio.to_thread(reshard))
-    assert (last.done, last.changed, last.failed, last.errors) == (FERRIES, len(spoilt), 0, [])
-    for name, pieces in spoilt.items():
-        assert of_slot(nodes, name)[0].execute_command("AI.TENSORGET", name, "BLOB") == pieces
-
-
-def spoil(nodes: list[Redis], name: str) -> Any:
-    """Makes the word pieces of a passage wrong; what they were."""
-    client, _ = of_slot(nodes, name)
-    pieces = client.execute_command("AI.TENSORGET", name, "BLOB")
-    client.execute_command("AI.TENSORSET", name, "INT32", 2, "VALUES", 7, 7)
-    return pieces
-
-
 async def test_commands_by_key_follow_a_key_to_where_its_slot_is_going(two: LocalCluster, nodes: list[Redis]) -> None:
     masters = await Masters.connect(settings_of(two, timeout=30))
     names = [f"{{moving}}{n}" for n in range(60)]
@@ -150,10 +114,9 @@ async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_oth
     best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     with leaving(nodes, best.tag):
         meanwhile = await engine.ask(QUESTION, k=8, n_best=20, fresh=True)
-        with pytest.raises(WrongShard):  # all that are to be read are there
-            await engine.ask(QUESTION, k=1, fresh=True)
+        others = await engine.ask(QUESTION, k=1, fresh=True)  # the best is there: what ranks next is read
     afterwards = await engine.ask(QUESTION, k=1, fresh=True)
-    assert meanwhile.failed == [best.node]
+    assert meanwhile.failed == others.failed == [best.node]
     assert meanwhile.n_best
     assert best.tag not in {candidate.shard for candidate in meanwhile.n_best}
     assert (afterwards.answer, afterwards.failed) == ("Ada Lund", [])
@@ -313,21 +276,16 @@ def test_a_document_of_which_a_part_has_left_is_left_alone_and_written_by_the_ne
     key, tokens = shards.doc("Ada"), keys.tokens(shards.corpus, "Ada", 0)
     giver, taker = of_slot(nodes, key)
     pieces = giver.execute_command("AI.TENSORGET", tokens, "BLOB")
-    digest, epoch = giver.hget(key, "digest"), shards.tag_of("Ada")
-    retokenise, ingest = (("RG.TRIGGERONKEY", name, key) for name in ("RetokeniseOne", "Ingest"))
-    words = ("title", "", "text", TEXTS["Bruno"] + MORE)
+    ingest = "RG.TRIGGERONKEY", "Ingest", key, "title", "", "text", TEXTS["Bruno"] + MORE
     begin_move(tags.slot(key), giver, taker)
     migrate(giver, taker, [tokens])
     with pytest.raises(TryAgainError):
-        giver.execute_command(*retokenise)
-    assert (giver.hget(key, "digest"), shards.tag_of("Ada")) == (digest, epoch)
-    with pytest.raises(TryAgainError):
-        giver.execute_command(*ingest, *words)
+        giver.execute_command(*ingest)
     assert giver.hget(key, "digest") is None
     end_move(tags.slot(key), giver, taker)
-    taker.execute_command(*ingest, *words)
+    taker.execute_command(*ingest)
     assert taker.execute_command("AI.TENSORGET", tokens, "BLOB") != pieces
-    assert taker.execute_command(*retokenise) == [b'{"changed":false}']
+    move(tags.slot(key), nodes)  # the taker's lowest slot gives it its tag: the next test's document would lie there
 
 
 # ---- slots that have moved
@@ -344,8 +302,12 @@ def test_a_slot_that_moves_takes_its_documents_along(nodes: list[Redis], shards:
     shards.client.nodes_manager.initialize()
     wait_until(lambda: ranks(shards) == before, "the lists are as they were")
     assert shards.belongings("Ada") == belongings
-    (former,) = (reply for reply in shards.all("RG.TRIGGER", "Corpora") if reply["tag"] == tag)
-    assert former["corpora"][shards.corpus]["epoch"] > epoch
+
+    def has_risen() -> bool:
+        (former,) = (reply for reply in shards.all("RG.TRIGGER", "Corpora") if reply["tag"] == tag)
+        return bool(former["corpora"][shards.corpus]["epoch"] > epoch)
+
+    wait_until(has_risen, "the epoch has risen where the document was")
     assert shards.ingest("Ada", TEXTS["Ada"], "Ada")["changed"] is False
 
 
@@ -353,7 +315,7 @@ def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_secon
     nodes: list[Redis], shards: Shards
 ) -> None:
     tag, _ = shards.tag_of("Ada")
-    key = keys.model("reader-v3-int8", tag)
+    key = keys.model("reader-v4-int8", tag)
     giver, taker = of_slot(nodes, key)
     name = next(
         name for name in NAMES if shards.tag_of(name)[0] == tag and tags.slot(shards.doc(name)) != tags.slot(key)

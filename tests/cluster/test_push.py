@@ -90,7 +90,7 @@ async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -
 async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
     engine: Engine, settings: Settings, reader: Path
 ) -> None:
-    even = dict.fromkeys(("bias", "margin", "lag", "gap", "fall", "length", "rank"), 0.0)
+    even = dict.fromkeys(("bias", "margin", "lag", "gap", "fall", "length", "rank", "evidence", "relevance"), 0.0)
     changed(reader, "scoring.json", answer=even, below={"unsure": 0.5, "balanced": 0.6, "sure": 0.7})
     await push.push(engine, reader, "pushed-scoring")
     await engine.documents.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))

@@ -11,8 +11,8 @@ from redis import Redis, ResponseError
 from shardqa.cluster import doctor, node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
-from shardqa.errors import ClusterUnavailable
-from shardqa.schema import Document
+from shardqa.errors import ClusterUnavailable, WritesRefused
+from shardqa.schema import Document, Ingested
 from tests.nodes import settings_of, wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
@@ -69,7 +69,7 @@ async def test_questions_are_answered_and_what_is_refused_is_told_with_its_reaso
     assert word in (shard.refuses or "")
     assert any(word in problem and "answered" in problem for problem in await engine.cluster.problems())
     connect = lambda host, port: Redis(host=host, port=port)  # noqa: E731
-    findings = doctor.cluster(one_shard.seed(), connect, "default", "reader-v3-int8", "seeds")
+    findings = doctor.cluster(one_shard.seed(), connect, "default", "reader-v4-int8", "seeds")
     (writes,) = (finding for finding in findings if finding.check == "writes")
     assert (writes.verdict, word in writes.found, bool(writes.remedy)) == ("bad", True, True)
 
@@ -93,3 +93,16 @@ async def test_where_memory_ends_answers_go_and_documents_stay(engine: Engine, r
     assert redis.info("stats")["evicted_keys"] > 0
     assert (await engine.ask(QUESTION)).answer == "1742"
     assert await engine.documents.get(corpus, "mill") is not None
+
+
+async def test_of_rows_that_are_sent_while_memory_is_full_the_rest_is_told_and_taken_by_the_next_try(
+    engine: Engine, redis: Redis
+) -> None:
+    rows = [Document(id=f"ferries.csv/{n}", text=f"Ferry Alma has berth: {n}.") for n in range(100)]
+    await engine.together.put_each(rows[:50])
+    refuse(redis, "memory")
+    outcomes = await engine.together.put_each(rows)
+    assert [type(outcome) for outcome in outcomes] == [Ingested] * 50 + [WritesRefused] * 50
+    redis.config_set("maxmemory", 0)
+    outcomes = await engine.together.put_each(rows)
+    assert [isinstance(outcome, Ingested) and outcome.changed for outcome in outcomes] == [False] * 50 + [True] * 50

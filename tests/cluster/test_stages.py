@@ -53,17 +53,19 @@ async def test_a_sure_answer_takes_one_passage(in_stages: Engine) -> None:
     assert (answer.answer, read(answer)) == ("1742", 1)
 
 
-async def test_without_a_sure_answer_all_are_read(in_stages: Engine) -> None:
-    answer = await in_stages.ask(UNSURE)
-    assert answer.score < in_stages.settings.sure
+async def test_without_an_answer_the_passages_that_rank_next_are_read_too(in_stages: Engine) -> None:
+    answer = await in_stages.ask(UNSURE, k=3)
+    assert answer.no_answer
     assert read(answer) == 5
 
 
-async def test_an_unsure_answer_takes_none_that_rank_too_low(
-    in_stages: Engine, monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_takes_none_that_rank_too_low(
+    in_stages: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LAG_ODDS", 1e6)
-    assert read(await in_stages.ask(UNSURE)) < 5
+    async with await Engine.connect(settings.model_copy(update={"sure": 0.999})) as hard_to_please:
+        answer = await hard_to_please.ask(SURE)
+    assert (answer.answer, read(answer)) == ("1742", 1)
 
 
 async def test_all_are_read_where_stages_are_off(in_stages: Engine, whole: Engine) -> None:

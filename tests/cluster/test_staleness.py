@@ -52,6 +52,18 @@ def test_documents_written_changed_and_removed_while_the_worker_was_dead_are_set
     assert lone.belongings("removed") == 0
 
 
+def test_a_document_that_an_earlier_version_cut_otherwise_is_cut_anew_at_start(lone: Shards) -> None:
+    lone.ingest("mill", MILL)
+    client, key = lone.redis(lone.doc("mill")), lone.doc("mill")
+    digest, before = client.hget(key, "digest"), lone.passages("mill")
+    pid = end_worker(client)
+    client.hset(keys.passage(lone.corpus, "mill", 0), "text", "The mill")
+    client.hset(key, "digest", "of an earlier splitting.VERSION")
+    ready_worker(client, but_not=[pid])
+    wait_until(lambda: client.hget(key, "digest") == digest, "it is cut anew")
+    assert lone.passages("mill") == before
+
+
 def test_each_part_of_a_large_document_is_announced_as_it_is_written(lone: Shards) -> None:
     client = lone.redis(lone.doc("long"))
     with client.pubsub(ignore_subscribe_messages=True) as channel:

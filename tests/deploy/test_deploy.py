@@ -173,7 +173,7 @@ def prometheus(folder: Path, target: str) -> Iterator[httpx.Client]:
 
 
 def test_prometheus_evaluates_every_panel_over_a_running_api(tmp_path: Path) -> None:
-    """As Grafana would ask it; Grafana itself is in no distribution that tests run on."""
+    """The queries are those that Grafana would send; Grafana itself is in no distribution that tests run on."""
     metrics = Metrics()
     serve(metrics)
     with serving(metrics) as target, prometheus(tmp_path, target) as client:

@@ -25,7 +25,7 @@ from tests.faults.steps import Step, Steps
 DOCUMENT = "mill of Arnsby"
 DOC = DOCUMENT.encode()
 OTHER = "bridge of Arnsby"  # is there all the time
-SCRIPT = "GB('CommandReader').map(lambda x: 'hello').register(trigger='hello')"
+SCRIPT = "GB('CommandReader').map(lambda x: 'hello').register(trigger='hello', mode='async_local')"
 STEPS = (
     Step("ingest", "a document came", "in", "REQUEST", (b"Ingest",)),
     Step("ingest", "the right to write is asked for", "out", "CALL", (b"HSET", DOC)),
@@ -115,7 +115,7 @@ class Shards:
         return text
 
     async def passages(self, name: str) -> int:
-        """As many as its `doc:` key says."""
+        """The count that its `doc:` key holds."""
         key = keys.doc(self.corpus, name)
         return int(await self.engine.shards.on(self.engine.shards.owner(key), "HGET", key, "passages"))
 

@@ -1,4 +1,4 @@
-"""`stepping_worker.py SOCKET -I -m shardqa.module.worker`: a worker that asks before each frame it handles or sends.
+"""`stepping_worker.py SOCKET -I -m shardqa.worker`: a worker that asks before each frame it handles or sends.
 
 Tests alone start it, as the module's PYTHON (steps.py), so that what serves knows nothing of it. It says each frame on
 a Unix socket, in one line, and goes on when it is told to.
@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from shardqa.module.worker import frames
-from shardqa.module.worker.frames import Frame, Type
-from shardqa.module.worker.link import Link
+from shardqa.worker import frames
+from shardqa.worker.frames import Frame, Type
+from shardqa.worker.link import Link
 
 SHOWN = 400  # bytes of a payload
 SILENT = {Type.LOG, Type.STATS, Type.EVENT, Type.ROLE, Type.READY, Type.WATCH, Type.RAN}  # they come at any time
@@ -47,7 +47,7 @@ def _words(payload: bytes) -> bytes:
 
 def main() -> None:
     path, *rest = sys.argv[1:]
-    assert rest[-2:] == ["-m", "shardqa.module.worker"], rest
+    assert rest[-2:] == ["-m", "shardqa.worker"], rest
     teller, send, whole = Teller(path), Link.send_frame, Link._complete_frames
 
     def send_frame(link: Link, frame: bytes) -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     patched: Any = Link
     patched.send_frame, patched._complete_frames = send_frame, complete_frames
     sys.argv = [str(Path(frames.__file__).with_name("__main__.py"))]
-    runpy.run_module("shardqa.module.worker", run_name="__main__", alter_sys=True)
+    runpy.run_module("shardqa.worker", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Watched:
         return node.client(self._hosts[port], port, timeout=3)
 
     def nodes(self) -> list[Node]:
-        """As one of the nodes that answer sees them. Raises RedisError where none does."""
+        """The nodes that one which answers sees. Raises RedisError where none does."""
         for port in self.ports:
             with suppress(RedisError), self.client(port) as client:
                 return topology.read(client)

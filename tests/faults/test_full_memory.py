@@ -16,7 +16,7 @@ from shardqa.cluster import ports
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, UnknownCorpus, WritesRefused
-from shardqa.gears_functions.shard.document_writer import FRAME
+from shardqa.gears_functions.shard.document_parts import FRAME
 from tests.faults import documents
 from tests.faults.checker import check
 from tests.faults.operations import DOCUMENT, OPERATIONS, OTHER, STEPS, Shards

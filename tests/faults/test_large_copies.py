@@ -112,7 +112,7 @@ def joined(cluster: LocalCluster, node: Node) -> None:
 
 
 def test_a_shard_that_joins_gets_it_and_no_worker_holds_it(cluster: LocalCluster, tmp_path: Path) -> None:
-    """As one on another host, with a folder of its own."""
+    """The new shard might be on another host, with a folder of its own."""
     arguments = ("MODELS", str(tmp_path / "models"), *ARGUMENTS)
     with running_node(tmp_path / "node", cluster=True, module_arguments=arguments, extra=PATIENT) as node:
         late = node.client(socket_timeout=SECONDS)

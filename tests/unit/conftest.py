@@ -11,11 +11,13 @@ from tests.unit.worker_client import WorkerClient, ok
 
 @pytest.fixture
 def start_worker(tmp_path: Path) -> Iterator[Callable[..., WorkerClient]]:
-    """Starts workers that end with the test."""
+    """Starts workers that end with the test; with `started=False` they wait for START."""
     clients: list[WorkerClient] = []
 
-    def start(**options: Any) -> WorkerClient:
+    def start(started: bool = True, **options: Any) -> WorkerClient:
         clients.append(WorkerClient(tmp_path, **options))
+        if started:
+            clients[-1].start()
         return clients[-1]
 
     yield start

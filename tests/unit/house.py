@@ -2,12 +2,13 @@
 
 import ast
 import functools
+import re
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "shardqa"
-ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module", "seeds"}
+ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module", "seeds", "worker"}
 
 
 @functools.cache
@@ -28,3 +29,10 @@ def room_of(path: Path) -> str | None:
     if parts[:2] == ("src", "shardqa"):
         return Path(parts[2]).stem
     return parts[0] if parts[0] in {*ROOMS, "toolchain"} else None
+
+
+def evening_path(house: str) -> list[str]:
+    """The files that tell the way of one house, in reading order."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    section = page.partition(f"## The evening path of {house}\n")[2].partition("\n## ")[0]
+    return re.findall(r"`([\w/]+\.(?:py|c))`", section)

@@ -14,7 +14,7 @@ OPENED = f"onnxruntime.InferenceSession({str(shipped.folder() / 'model.onnx')!r}
 LOADERS = {
     "the session of evaluations and bundles": "from shardqa.models import session\n"
     f"session.open_session(session.Path({str(shipped.folder())!r}), 1)",
-    "the worker's backend": "from shardqa.module.worker.ai import backend\n"
+    "the worker's backend": "from shardqa.worker.ai import backend\n"
     f"blob = open({str(shipped.folder() / 'model.onnx')!r}, 'rb').read()\n"
     "backend.OnnxModel(backend.File('ONNX', 'CPU', blob), 1)",
     "a program that imports the package first": f"import shardqa, onnxruntime\n{OPENED}",

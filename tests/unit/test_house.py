@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from tests.unit.house import PACKAGE, ROOMS, ROOT, parsed, room_of, sources
+from tests.unit.house import PACKAGE, ROOMS, ROOT, evening_path, parsed, room_of, sources
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
 PLAIN = {
@@ -19,6 +19,8 @@ PLAIN = {
     "answer_lines",
     "bridges",
     "request",
+    "rounds",
+    "retry",
     "tensors",
     "keys",
     "transient",
@@ -42,20 +44,20 @@ PLAIN = {
 MAY_IMPORT = {
     **dict.fromkeys(PLAIN, PLAIN),
     "__init__": PLAIN | {"client", "engine", "models"},  # what programs import, loaded when asked for
-    "ai": PLAIN,
     "client": PLAIN,
     "integrations": PLAIN | {"client", "engine", "models"},
     "engine": PLAIN | {"models"},
     "models": PLAIN,
-    "gears_functions": PLAIN | {"models"},
-    "module": PLAIN | {"models", "gears_functions"},
+    "worker": {"errors", "extras", "machine", "streaming", "tensors", "topology"},
+    "ai": {"worker"},  # the names of worker/client and worker/local for programs and scripts
+    "gears": {"worker"},
+    "gears_functions": PLAIN | {"models", "worker"},
     "cluster": PLAIN,
-    "gears": PLAIN | {"module"},  # for tests of functions: the worker's own code without Redis
     "loader": PLAIN | {"engine", "models", "cluster"},
     "api": PLAIN | {"engine", "loader", "models"},
     "__main__": {"cli", "cluster", "extras"},
     "cli": PLAIN | ROOMS | {"integrations", "engine"},
-    "toolchain": PLAIN | {"models", "cli", "engine", "gears_functions"},
+    "toolchain": PLAIN | {"models", "cli", "engine", "gears_functions", "loader"},
 }
 
 
@@ -91,6 +93,20 @@ def test_imports_go_down_only() -> None:
     assert not wrong
 
 
+def test_each_house_is_read_without_the_other() -> None:
+    """Questions know of the worker its door alone; what the worker may import, MAY_IMPORT says."""
+    door, faces = ROOT / "worker" / "runtime.py", {"ai", "gears", "worker"}
+    arrows = [(path, other) for path, other in python_imports().edges if room_of(other) == "worker"]
+    assert any(other == door for _, other in arrows)
+    assert not [(path, other) for path, other in arrows if room_of(path) not in faces and other != door]
+
+
+def test_an_evening_stays_in_its_house() -> None:
+    houses = ("questions", "functions and models")
+    folders = [{path.partition("/")[0] for path in evening_path(house)} for house in houses]
+    assert folders == [{"src", "api", "gears_functions", "models", "loader"}, {"module", "worker"}]
+
+
 def imported_packages(path: Path) -> set[str]:
     """All top packages that a file imports, inside functions and for type checkers too."""
     names = set[str]()
@@ -122,7 +138,7 @@ def test_tests_of_units_lie_as_their_sources_do(tests: Path, package: Path) -> N
 
 def test_models_has_the_folders_of_reader_and_encoder() -> None:
     folders = {path.relative_to(ROOT / "models").parts[0] for path in sources() if (ROOT / "models") in path.parents}
-    assert {name for name in folders if "." not in name} == {"reader-v3-int8", "all-minilm-l6-v2-int8"}
+    assert {name for name in folders if "." not in name} == {"reader-v4-int8", "encoder-v2-int8"}
 
 
 def test_only_keys_spells_a_key() -> None:

@@ -38,7 +38,7 @@ PARTICIPLES = {
 """Words that say how a thing came about and not what it is."""
 SHORT = 5  # lines: a local of so few may have any name
 FRAGMENT = re.compile(
-    r"(What|Of|The same|Like|Its|Their|That|Those|These|Such|Also|And|But|Or|Else|Otherwise|So|Then|There|Where|How"
+    r"(What|As|Of|The same|Like|Its|Their|That|Those|These|Such|Also|And|But|Or|Else|Otherwise|So|Then|There|Where|How"
     r"|Which|Who|Whose|They|Both|Either|Another|The other|The next|The rest|Again|Likewise|Ditto)\b|[a-z]"
 )
 """How a docstring begins that needs its neighbour."""

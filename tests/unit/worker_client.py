@@ -14,10 +14,10 @@ from typing import Any
 import hiredis
 from redis import ResponseError
 
-from shardqa.module.worker import frames
-from shardqa.module.worker.calls import CHECK
-from shardqa.module.worker.frames import Frame, Type
-from shardqa.module.worker.link import Link
+from shardqa.worker import frames
+from shardqa.worker.calls import CHECK
+from shardqa.worker.frames import Frame, Type
+from shardqa.worker.link import Link
 from tests.module.arguments import module_arguments
 
 NODE = "a" * 40
@@ -75,7 +75,7 @@ class WorkerClient:
             (os.POSIX_SPAWN_OPEN, 2, str(self.log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
         ]
-        command = [sys.executable, "-I", "-m", "shardqa.module.worker"]
+        command = [sys.executable, "-I", "-m", "shardqa.worker"]
         pid = os.posix_spawn(sys.executable, command, dict(os.environ), file_actions=actions)
         theirs.close()
         return pid, ours

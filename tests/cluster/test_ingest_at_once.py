@@ -1,0 +1,72 @@
+"""Two ingests of the same files at once, and one that is killed half-way: both leave what one alone would."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.cluster.local import LocalCluster
+from tests.cluster.shards_client import Shards, story
+from tests.nodes import wait_until
+
+PAGES, ROWS = 60, 1_500
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Pages, which travel one by one, a table, whose rows travel together, and a text of many passages."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for n in range(PAGES):
+        (folder / f"page-{n}.md").write_text(f"# Page {n}\n\n{story(900, n)}\n")
+    rows = (f"Ferry {n},{n % 40},{n * 7} crowns\n" for n in range(ROWS))
+    (folder / "ferries.csv").write_text("Ferry,Berth,Fare\n" + "".join(rows))
+    (folder / "annals.txt").write_text(story(200_000))
+    return folder
+
+
+def ingesting(cluster: LocalCluster, corpus: str, files: Path) -> "subprocess.Popen[bytes]":
+    own = {"SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus}
+    words = [sys.executable, "-m", "shardqa", "ingest", str(files)]
+    return subprocess.Popen(words, env={**os.environ, **own}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def stored(shards: Shards, corpus: str) -> dict[str, Any]:
+    """Each document and passage of a corpus by its key without the corpus' name."""
+    found = {}
+    for kind in ("doc", "passage"):
+        for key in shards.client.scan_iter(match=f"{kind}:{corpus}:*", count=5_000, target_nodes="primaries"):
+            found[key.decode().replace(f":{corpus}:", ":")] = shards.client.hgetall(key)
+    return found
+
+
+@pytest.fixture
+def alone(cluster: LocalCluster, shards: Shards, files: Path) -> dict[str, Any]:
+    """Returns what one ingest leaves."""
+    assert ingesting(cluster, f"{shards.corpus}-alone", files).wait(300) == 0
+    whole = stored(shards, f"{shards.corpus}-alone")
+    assert len(whole) > PAGES + ROWS
+    return whole
+
+
+def test_two_at_once_leave_what_one_alone_would(
+    cluster: LocalCluster, shards: Shards, files: Path, alone: dict[str, Any]
+) -> None:
+    both = [ingesting(cluster, shards.corpus, files) for _ in range(2)]
+    assert [one.wait(300) for one in both] == [0, 0]
+    assert stored(shards, shards.corpus) == alone
+
+
+def test_one_that_was_killed_half_way_is_made_whole_by_the_next(
+    cluster: LocalCluster, shards: Shards, files: Path, alone: dict[str, Any]
+) -> None:
+    killed = ingesting(cluster, shards.corpus, files)
+    wait_until(lambda: len(stored(shards, shards.corpus)) > PAGES or killed.poll() is not None, "it is on its way", 120)
+    killed.kill()
+    assert killed.wait(30) != 0, "it was done before it was killed"
+    assert 0 < len(stored(shards, shards.corpus)) < len(alone)
+    assert ingesting(cluster, shards.corpus, files).wait(300) == 0
+    assert stored(shards, shards.corpus) == alone
