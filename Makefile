@@ -36,7 +36,7 @@ setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VE
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
-	@PYTHON=$(PYTHON) .ci/install-packages redis build python
+	@PYTHON=$(PYTHON) .ci/install-packages redis build python mandoc
 
 packages-build:
 	@.ci/install-packages build
@@ -45,7 +45,7 @@ $(VENV)/prometheus/promtool: $(VENV)/stamp-venv
 	@.ci/promtool $(VENV)/prometheus || echo 'shardqa: tests of the alerts are skipped' >&2
 
 packages-test:
-	@PYTHON=$(PYTHON) .ci/install-packages redis build python chromium strace
+	@PYTHON=$(PYTHON) .ci/install-packages redis build python mandoc chromium strace
 
 $(VENV)/stamp-venv:
 	@echo 'shardqa: making $(VENV)'
@@ -54,7 +54,7 @@ $(VENV)/stamp-venv:
 
 $(VENV)/stamp-packages: requirements.lock $(VENV)/stamp-venv
 	@echo 'shardqa: installing the Python packages of requirements.lock'
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock || \
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock || \
 	    { echo 'shardqa: pip could not install requirements.lock; is the package index reachable?' >&2; exit 1; }
 	@touch $@
 
@@ -138,8 +138,11 @@ faults: setup-test ## kill, hang and starve at every step and every write, not a
 soak: setup-test ## load on 6 nodes with kills, hangs, failovers, resharding; prints a report; MINUTES=30 SEED=
 	@$(BIN)/python -m tests.faults.soak $(or $(MINUTES),30) $(SEED)
 
-bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
+bench: setup $(VENV)/stamp-dev $(VENV)/stamp-toolchain ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run
+
+release: ## what a stranger installs, in dist/: sdist and wheels, tagged and checked
+	@tools/release
 
 man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel that is built then has it
 	@$(BIN)/python docs/man/manual.py
