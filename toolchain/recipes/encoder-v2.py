@@ -39,7 +39,7 @@ TOKENS = 128  # of a passage with its title
 SCALE = 20.0  # of cosines, as in sentence-transformers' MultipleNegativesRankingLoss
 TWINS = 0.93  # cosine from which two passages do not share a batch: one may answer the other's question
 RATE, WARM_UP = 3e-5, 15  # steps
-FIRST, ROUND = 170, 120  # batches of the first round and of each other
+FIRST, ROUND = 250, 250  # batches of the first round and of each other
 SAVE_SECONDS = 600
 
 Pair = tuple[str, str, str, str]  # question, title, passage, and what tells the passage
