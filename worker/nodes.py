@@ -144,7 +144,7 @@ class Cluster:
                 self._clients.pop(node.address, None)  # the password may have changed: the next try reads it anew
             if isinstance(error, ResponseError):
                 return error
-            return ResponseError(f"ERR shard {node.address} did not answer: {error or type(error).__name__}")
+            return ResponseError(f"ERR shard {node.address} did not answer: {str(error) or type(error).__name__}")
 
     async def _client(self, node: Node) -> Redis:
         client = self._clients.get(node.address)

@@ -102,7 +102,7 @@ class _Connection:
         except (http.client.HTTPException, OSError, ValueError) as error:
             if self._is_late.is_set():
                 raise NotFetched(f"not there within {self._seconds:.0f} s") from None
-            raise NotFetched(f"can't be fetched: {error or type(error).__name__}") from None
+            raise NotFetched(f"can't be fetched: {str(error) or type(error).__name__}") from None
 
     def _get(self, most: int, headers: dict[str, str]) -> Page:
         address = self._address

@@ -90,14 +90,14 @@ def test_a_big_document_takes_longer_than_the_deadline_and_questions_go_on(
     start_cluster: Callable[..., LocalCluster],
 ) -> None:
     """The deadline is that of the module, for whatever gets no further."""
-    cluster = start_cluster(shards=1, module_arguments=("TIMEOUT", "1500"))
-    asyncio.run(_put_and_ask(settings_of(cluster, corpus="big", timeout=30)))
+    cluster = start_cluster(shards=1, module_arguments=("TIMEOUT", "4000"))
+    asyncio.run(_put_and_ask(settings_of(cluster, corpus="big", timeout=120)))
 
 
 async def _put_and_ask(settings: Settings) -> None:
     engine = await Engine.connect(settings)
     await engine.documents.put(Document(id="mill", text="The mill at Hallow Ford was built by Ann Rudd."))
-    putting = asyncio.create_task(engine.documents.put(Document(id="big", text=story(2_500_000))))
+    putting = asyncio.create_task(engine.documents.put(Document(id="big", text=story(4_500_000))))
     answers, small = 0, 0
     while not putting.done():
         answer = await engine.ask("Who built the mill at Hallow Ford?", fresh=True)
@@ -107,6 +107,6 @@ async def _put_and_ask(settings: Settings) -> None:
         ).changed
     put = await putting
     await engine.close()
-    assert put.characters == 2_500_000
+    assert put.characters == 4_500_000
     assert answers >= 2
     assert small >= 2

@@ -49,6 +49,12 @@ class Disk:
         with self.node.client() as client:
             return client.info("persistence")[name]
 
+    def is_written(self) -> bool:
+        """Whether all that was acknowledged is in the file: while Redis syncs, it keeps writes back for two seconds."""
+        with self.node.client() as client:
+            found = client.info("persistence")
+        return found["aof_last_write_status"] == "ok" and not found["aof_buffer_length"]
+
     async def put(self, engine: Engine) -> None:
         self.version += 1
         text = documents.text(DOCUMENT, self.version)

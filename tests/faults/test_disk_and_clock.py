@@ -38,8 +38,9 @@ async def engine(disk: Disk) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-async def restarted(disk: Disk, how: int) -> None:
-    await asyncio.to_thread(disk.node.restart, how)
+async def killed(disk: Disk) -> None:
+    await asyncio.to_thread(wait_until, disk.is_written, "the file is written")
+    await asyncio.to_thread(disk.node.restart, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
@@ -57,8 +58,7 @@ async def test_while_the_append_only_file_can_not_be_written_questions_are_answe
         disk.shim.heal()
         await until(lambda: disk.put(engine), f"documents are taken again after write {number} failed")
         await disk.holds(engine)
-    wait_until(lambda: disk.info("aof_last_write_status") == "ok", "the file is written")
-    await restarted(disk, signal.SIGKILL)
+    await killed(disk)
     await until(lambda: disk.holds(engine), "all is there after a restart")
 
 
@@ -76,7 +76,7 @@ async def test_a_rewrite_of_the_append_only_file_that_fails_at_any_write_loses_n
         await disk.holds(engine)
         disk.shim.heal()
         await until(lambda: disk.put(engine), f"documents are taken again after write {number} failed")
-    await restarted(disk, signal.SIGKILL)
+    await killed(disk)
     await until(lambda: disk.holds(engine), "all is there after a restart")
 
 
@@ -95,7 +95,7 @@ async def test_a_node_that_must_not_lose_a_write_ends_where_it_can_not_be_writte
             await disk.put(engine)
         await asyncio.to_thread(disk.node.ended)
         disk.shim.heal()
-        await restarted(disk, signal.SIGKILL)
+        await asyncio.to_thread(disk.node.restart, signal.SIGKILL)
         await until(lambda: disk.holds(engine), "all is there after a restart")
         with disk.node.client() as client:
             client.config_set("appendfsync", "always")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MEMORY = 2 << 30  # bytes of address space beyond what the libraries take
-SECONDS = 20.0  # of one small file, on a loaded machine; of processor time
+SECONDS = 60.0  # of one small file on a slow processor; what grows with the square of its input takes hours
 LENGTHS = struct.Struct("<II")  # of name and content
 
 

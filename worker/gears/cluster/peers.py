@@ -28,7 +28,7 @@ from shardqa.worker.nodes import Cluster
 COMMAND = "RG._PEER"
 VOUCH = "VOUCH"  # the one verb that needs no proof: did you make this token for me?
 TOKEN = 32  # random bytes
-REPLY_SECONDS = 10.0  # seconds for one message; every verb answers at once
+REPLY_SECONDS = 30.0  # seconds for one message: every verb answers at once, but a node that computes may be late
 
 REPEATED = {"REQUIRE", "PREPARE", "DISCARD", "UNREGISTER", "DROP", "ABORT", "ABORTED"}  # verbs that may come twice
 
