@@ -93,7 +93,7 @@ def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
 
 @pytest.fixture
 def settings(cluster: LocalCluster, corpus: str) -> Settings:
-    return settings_of(cluster, corpus=corpus, timeout=30)
+    return settings_of(cluster, corpus=corpus, timeout=60)
 
 
 @pytest.fixture

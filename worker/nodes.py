@@ -24,7 +24,7 @@ from shardqa.worker.peer_sockets import Connecting, PeerConnection
 
 NODES = ("CLUSTER", "NODES")
 REFRESH = 1.0  # seconds between two looks at the topology
-CONNECT_TIMEOUT = 1.0  # seconds
+CONNECT_TIMEOUT = 5.0  # seconds, with the first words: a loop that is busy is late with them
 REPLY_TIMEOUT = 10.0  # seconds a peer may take
 OWNER_TIMEOUT = 120.0  # seconds for a command on one key, a large document it may be
 CONNECTIONS = 16  # to one peer; one more waits for a free one

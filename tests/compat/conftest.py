@@ -22,7 +22,7 @@ def client(redis_node: Node) -> Iterator[Redis]:
 def cluster_client(bare_cluster: LocalCluster) -> Iterator[Any]:
     """A client of the shared cluster, that follows redirections."""
     with RedisCluster(
-        host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True, socket_timeout=60
+        host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True, socket_timeout=120
     ) as client:
         yield client
 

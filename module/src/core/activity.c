@@ -28,7 +28,7 @@ enum {
     LOOK_MAX_US = 250000,  /* counted for one look */
     SILENT_US = 700000,    /* of silence until requests are refused */
     LOADING_US = 10000000, /* the same while a model loads: the first one's library keeps the lock as it is imported */
-    GRACE_US = 1000000,    /* a function has past its deadline: the worker tries to interrupt it first */
+    GRACE_US = 3000000,    /* a function has past its deadline: the worker tries to interrupt it first */
     SAMPLE_US = 300000,    /* over which its processor time is looked at; twice within SILENT_US */
     TRACE_US = 300000,     /* before it kills, it asks the worker where its threads are */
     START_US = 60000000,   /* until the first beat: an interpreter and its imports from a cold disk */
