@@ -1,5 +1,5 @@
 """Writes what a cluster holds and can't make again: functions, models, API keys, settings and scores of corpora,
-documents, keys.
+documents, tensors and models under names of one's own.
 
 Passages, tokens, rankings, answers and epochs are made from these, so they stay out, and keys are named anew where
 they are restored. The functions and the reader that come with every version stay out, too. Each document is as it was
@@ -10,8 +10,6 @@ that is noticed, and the backup refused.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,9 @@ import shardqa
 from shardqa import keys, topology
 from shardqa.engine import Engine
 from shardqa.engine.connections import Argument
-from shardqa.errors import BadBackup, BadKey, ShardFailed
+from shardqa.errors import BadBackup, BadKey
 from shardqa.loader import preparation
-from shardqa.loader.backup.file import FORM, Record, RecordKind, Writer
+from shardqa.loader.backup.file import FORM, Record, RecordKind, Report, Writer, writing
 from shardqa.loader.models import ShardModel, fields, text
 from shardqa.models import shipped
 from shardqa.retry import retry
@@ -38,51 +36,31 @@ MADE_AGAIN = re.compile(
     rb"|encoder:off\Z"
 )
 OWN = re.compile(rb"ask:([a-z0-9._-]+):(scoring|words)")  # of a corpus, as shardqa.keys spells it
-MARKS = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
+SWITCH = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
 OURS = "AI_"  # how the names of the module's types begin
 MODEL_FIELDS = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
 NO_DOCUMENT_FIELDS = frozenset({b"passages", b"digest"})  # Ingest writes them
 
 
-@dataclass(slots=True)
-class Dumped:
-    path: str
-    bytes: int = 0
-    functions: int = 0
-    models: int = 0
-    documents: int = 0
-    api_keys: int = 0
-    settings: int = 0
-    scorings: int = 0
-    keys: int = 0
-    left_out: list[str] = field(default_factory=list)  # what is not in it and why
-
-
-async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool = False) -> Dumped:
-    """Writes `path`, whole or not at all; `all_keys` takes along what is not shardqa's.
+async def dump(engine: Engine, path: Path, replace: bool = False) -> Report:
+    """Writes `path`, whole or not at all.
 
     Raises BadBackup, ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
     before = await _slots(engine)
-    with Writer(path, replace) as writer:
-        dumped = Dumped(str(path))
+    with writing(path, replace) as writer:
+        dump = _Dump(engine, writer)
         writer.add(RecordKind.ABOUT, form=b"%d" % FORM, data=json.dumps(_about(len(before))).encode())
-        await _functions(engine, writer, dumped)
-        await _models(engine, writer, dumped)
-        await _api_keys(engine, writer)
-        marks = set[tuple[bytes, bytes]]()
+        await dump.functions()
+        await dump.models()
+        await dump.api_keys()
         for node in engine.shards.nodes():
-            await _keyspace(engine, node, writer, dumped, all_keys, marks)
-        for off, corpus in sorted(marks):
+            await dump.keyspace(node)
+        for off, corpus in sorted(dump.switches):
             writer.add(RecordKind.SETTING, corpus=corpus, off=off)
         if await _slots(engine) != before:
             raise BadBackup("slots moved between shards meanwhile; run the backup again once they rest")
-        counts = writer.counts
-        dumped.documents, dumped.keys = counts.get(RecordKind.DOCUMENT, 0), counts.get(RecordKind.KEY, 0)
-        dumped.api_keys, dumped.scorings = counts.get(RecordKind.API_KEY, 0), counts.get(RecordKind.SCORING, 0)
-        dumped.settings = counts.get(RecordKind.SETTING, 0) + counts.get(RecordKind.WORDS, 0)
-        dumped.bytes = writer.close()
-    return dumped
+    return writer.report
 
 
 def _about(shards: int) -> dict[str, Any]:
@@ -103,146 +81,118 @@ async def _slots(engine: Engine) -> dict[str, Any]:
     return by_master
 
 
-async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
-    """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
-    seen = {preparation.SESSION: b""}
-    for node in engine.shards.nodes():
-        for session in await _sessions(engine, node):
-            id_, code = text(session["ID"]), _bytes(session["code"])
-            if id_ in seen:
-                if id_ != preparation.SESSION and seen[id_] != code:
-                    dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
-                continue
-            seen[id_] = code
-            names = {"id": "ID", "user": "user", "description": "sessionDescription", "code": "code"}
-            writer.add(RecordKind.FUNCTION, **{name: _bytes(session[theirs]) for name, theirs in names.items()})
-            dumped.functions += 1
-        for id_ in await _inactive(engine, node):
-            dumped.left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
+class _Dump:
+    def __init__(self, engine: Engine, writer: Writer) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._left_out = writer.report.left_out
+        self.switches = set[tuple[bytes, bytes]]()  # (what is off, corpus)
+
+    async def functions(self) -> None:
+        """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
+        seen = {preparation.SESSION: b""}
+        for node in self._engine.shards.nodes():
+            for session in map(fields, await on(self._engine, node, "RG.PYDUMPSESSIONS", "CODE")):
+                id_, code = text(session["ID"]), _bytes(session["code"])
+                if id_ in seen:
+                    if id_ != preparation.SESSION and seen[id_] != code:
+                        self._left_out.append(f"function {id_}: {node.name} has another script of this name")
+                    continue
+                seen[id_] = code
+                names = {"id": "ID", "user": "user", "description": "sessionDescription", "code": "code"}
+                self._writer.add(RecordKind.FUNCTION, **{name: _bytes(session[field]) for name, field in names.items()})
+            for id_ in _inactive(text(await on(self._engine, node, "INFO", "shardqa"))):
+                self._left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
+
+    async def models(self) -> None:
+        """Readers and encoder but the shipped ones, once each: every shard has its own copy, under its own tag."""
+        reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
+        own = {(one.name, one.label) for one in (reader, preparation.shipped_encoder())}
+        seen: dict[str, dict[str, Any]] = {}
+        for node in self._engine.shards.nodes():
+            for key in sorted(text(pair[0]) for pair in await on(self._engine, node, "AI._MODELSCAN")):
+                if (name := keys.name_of_model(key)) is None:
+                    continue
+                meta = fields(await on(self._engine, node, "AI.MODELGET", key, "META"))
+                if (name, text(meta["tag"])) in own:
+                    continue
+                if name in seen:
+                    if meta != seen[name]:
+                        self._left_out.append(f"model {key}: another one of this name is in the backup")
+                    continue
+                seen[name] = meta
+                blob = await on(self._engine, node, "AI.MODELGET", key, "BLOB")
+                content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
+                settings = {field: _bytes(meta[field]) for field in MODEL_FIELDS}
+                self._writer.add(RecordKind.MODEL, name=name.encode(), **settings, blob=content)
+
+    async def api_keys(self) -> None:
+        """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
+        stored = await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
+        for id_, key in sorted(dict(stored).items()):
+            self._writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
+
+    async def keyspace(self, node: ClusterNode) -> None:
+        cursor = b""
+        while cursor not in (b"0", 0):
+            cursor, batch = await on(self._engine, node, "SCAN", cursor or b"0", "COUNT", SCANNED)
+            wanted = [key for key in dict.fromkeys(batch) if not MADE_AGAIN.match(key)]
+            for start in range(0, len(wanted), AT_ONCE):
+                for record in await asyncio.gather(*map(self._record, wanted[start : start + AT_ONCE])):
+                    if record is not None:
+                        self._writer.add(record.kind, **record.fields)
+
+    async def _record(self, key: bytes) -> Record | None:
+        """Returns None for a key that is not wanted, or gone meanwhile."""
+        if key == keys.API_KEYS.encode() or key.startswith(keys.REQUESTS.encode()):
+            return None
+        if (switch := SWITCH.fullmatch(key)) is not None:
+            self.switches.add((switch[1], switch[2]))
+            return None
+        if (own := OWN.fullmatch(key)) is not None:
+            kind, name = (RecordKind.WORDS, "words") if own[2] == b"words" else (RecordKind.SCORING, "scores")
+            stored = await self._on_key(key, "GET")
+            return None if stored is None else Record(kind, {"corpus": own[1], name: _bytes(stored)})
+        type_ = text(await self._on_key(key, "TYPE"))
+        parsed = _document_of(key)
+        if parsed is not None and type_ == "hash":
+            return await self._document(key, parsed)
+        if not (type_.startswith(OURS) or key.startswith((b"doc:", b"file:"))):
+            return None
+        content = await self._on_key(key, "DUMP")
+        if content is None:
+            return None
+        return Record(RecordKind.KEY, {"key": key, "expires": await self._expires(key), "dump": content})
+
+    async def _document(self, key: bytes, parsed: keys.DocKey) -> Record | None:
+        reply = await self._on_key(key, "HGETALL")
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+        written = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
+        if not written:
+            return None
+        place = {"corpus": parsed.corpus.encode(), "id": parsed.document.encode()}
+        return Record(RecordKind.DOCUMENT, {**place, "expires": await self._expires(key), "fields": written})
+
+    async def _expires(self, key: bytes) -> bytes:
+        at = int(await self._on_key(key, "PEXPIRETIME"))
+        return str(at).encode() if at > 0 else b""
+
+    async def _on_key(self, key: bytes, *command: str) -> Any:
+        return await on(self._engine, self._engine.shards.owner(key), *command, key)
 
 
-async def _sessions(engine: Engine, node: ClusterNode) -> list[dict[str, Any]]:
-    reply = await on(engine, node, "RG.PYDUMPSESSIONS", "CODE")
-    return [{text(name): value for name, value in zip(s[::2], s[1::2], strict=True)} for s in reply]
+def _inactive(info: str) -> list[str]:
+    """Returns the ids of stored sessions whose scripts could not be run."""
+    lines = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+    ids = next((value for name, value in lines.items() if name.endswith("sessions_inactive_ids")), "")
+    return [id_ for part in ids.split(",") if (id_ := part.strip()) and id_ != preparation.SESSION]
 
 
-async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
-    info = text(await on(engine, node, "INFO", "shardqa"))
-    fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
-    named = next((value for name, value in fields.items() if name.endswith("sessions_inactive_ids")), "")
-    return [id_ for part in named.split(",") if (id_ := part.strip()) and id_ != preparation.SESSION]
-
-
-async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
-    """Readers and encoder but the shipped ones, once each: every shard has its own copy, under its own tag."""
-    reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
-    own = {(one.name, one.label) for one in (reader, preparation.shipped_encoder())}
-    seen: dict[str, dict[str, Any]] = {}
-    for node in engine.shards.nodes():
-        for key in sorted(text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
-            if (name := keys.name_of_model(key)) is None:
-                continue
-            meta = fields(await on(engine, node, "AI.MODELGET", key, "META"))
-            if (name, text(meta["tag"])) in own:
-                continue
-            if name in seen:
-                if meta != seen[name]:
-                    dumped.left_out.append(f"model {key}: another one of this name is in the backup")
-                continue
-            seen[name] = meta
-            blob = await on(engine, node, "AI.MODELGET", key, "BLOB")
-            content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
-            named = {field: _bytes(meta[field]) for field in MODEL_FIELDS}
-            writer.add(RecordKind.MODEL, name=name.encode(), **named, blob=content)
-            dumped.models += 1
-
-
-async def _api_keys(engine: Engine, writer: Writer) -> None:
-    """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
-    stored = await retry(lambda: engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
-    for id_, key in sorted(dict(stored).items()):
-        writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
-
-
-async def _keyspace(
-    engine: Engine,
-    node: ClusterNode,
-    writer: Writer,
-    dumped: Dumped,
-    all_keys: bool,
-    marks: set[tuple[bytes, bytes]],
-) -> None:
-    async for batch in _scanned(engine, node):
-        for start in range(0, len(batch), AT_ONCE):
-            some = [key for key in batch[start : start + AT_ONCE] if not MADE_AGAIN.match(key)]
-            marks.update(match.groups() for key in some if (match := MARKS.fullmatch(key)))  # type: ignore[misc]
-            found = await asyncio.gather(*(_item(engine, key, all_keys) for key in some))
-            for key, record in zip(some, found, strict=True):
-                if isinstance(record, str):
-                    dumped.left_out.append(f"key {text(key)}: {record}")
-                elif record is not None:
-                    writer.add(record.kind, **record.fields)
-
-
-async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[bytes]]:
-    cursor = b"0"
-    while True:
-        cursor, found = await on(engine, node, "SCAN", cursor, "COUNT", SCANNED)
-        yield list(dict.fromkeys(found))
-        if text(cursor) == "0":
-            return
-
-
-Found = Record | str | None  # a record, why there is none, or none is wanted
-
-
-async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
-    if MARKS.fullmatch(key) or key == keys.API_KEYS.encode() or key.startswith(keys.REQUESTS.encode()):
-        return None
-    if (own := OWN.fullmatch(key)) is not None:
-        stored = await _on_key(engine, key, "GET")
-        kind, name = (RecordKind.WORDS, "words") if own[2] == b"words" else (RecordKind.SCORING, "scores")
-        return None if stored is None else Record(kind, {"corpus": own[1], name: _bytes(stored)})
-    if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
-        return record
-    type_ = text(await _on_key(engine, key, "TYPE"))
-    if type_ == "none" or not (all_keys or type_.startswith(OURS) or key.startswith((b"doc:", b"file:"))):
-        return None
-    content = await _on_key(engine, key, "DUMP")
-    if content is None:
-        return None
-    return Record(RecordKind.KEY, {"key": key, "expires": await _expires(engine, key), "dump": content})
-
-
-def _document(key: bytes) -> keys.DocKey | None:
+def _document_of(key: bytes) -> keys.DocKey | None:
     try:
         return keys.parse_doc(key.decode())
     except (BadKey, ValueError):
         return None
-
-
-async def _hash(engine: Engine, key: bytes, parsed: keys.DocKey) -> Found:
-    try:
-        reply = await _on_key(engine, key, "HGETALL")
-    except ShardFailed as fault:
-        if "WRONGTYPE" in str(fault):
-            return None
-        raise
-    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-    fields = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
-    if not fields:
-        return None
-    named = {"corpus": parsed.corpus.encode(), "id": parsed.document.encode()}
-    return Record(RecordKind.DOCUMENT, {**named, "expires": await _expires(engine, key), "fields": fields})
-
-
-async def _expires(engine: Engine, key: bytes) -> bytes:
-    at = int(await _on_key(engine, key, "PEXPIRETIME"))
-    return str(at).encode() if at > 0 else b""
-
-
-async def _on_key(engine: Engine, key: bytes, *command: str) -> Any:
-    return await on(engine, engine.shards.owner(key), *command, key)
 
 
 async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:

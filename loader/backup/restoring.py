@@ -6,8 +6,7 @@ are there already cost little.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from shardqa import keys
 from shardqa.description import record_of
 from shardqa.engine import Engine
 from shardqa.engine.catalogue import Switch
-from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLarge, ShardFailed, ShardqaError
+from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLarge, ShardFailed
 from shardqa.loader import preparation
 from shardqa.loader.backup.dump import MADE_AGAIN, on
-from shardqa.loader.backup.file import BackupReader, Record, RecordKind
+from shardqa.loader.backup.file import Record, RecordKind, Report, count, records
 from shardqa.loader.ingest import FAILOVER_SECONDS, PER_SHARD, SECONDS_PER_MEGABYTE
 from shardqa.loader.models import label_of, text
 from shardqa.loader.tasks import run_all
@@ -28,20 +27,6 @@ from shardqa.retry import WORKER_SECONDS, retry
 
 FIELDS = (b"title", b"text", b"source", b"metadata", b"places", b"origin")  # as Ingest takes them
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge)
-
-
-@dataclass(slots=True)
-class Restored:
-    path: str
-    functions: int = 0
-    models: int = 0
-    documents: int = 0
-    passages: int = 0
-    api_keys: int = 0
-    settings: int = 0
-    scorings: int = 0
-    keys: int = 0
-    left_out: list[str] = field(default_factory=list)  # what was not restored and why
 
 
 _Queue = asyncio.Queue[Record | None]
@@ -53,21 +38,20 @@ async def restore(
     merge: bool = False,
     adopt: bool = False,
     without: Collection[RecordKind] = (),
-) -> Restored:
+) -> Report:
     """`merge` restores into a cluster that holds something already, and replaces what has the same name; `adopt`
     registers functions of other users as the one who restores; records of the kinds `without` are passed over.
 
     Raises BadBackup before anything is written, where the file is not as it was written or the cluster is not empty;
     and ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    with BackupReader(path) as reader:
-        await asyncio.to_thread(reader.check)
-        if not merge:
-            await _check_empty(engine)
-        await preparation.prepare(engine)
-        run = _Run(engine, str(path), merge, adopt)
-        await run.all(record for record in reader.records() if record.kind not in without)
-    return run.restored
+    await asyncio.to_thread(count, path)
+    if not merge:
+        await _check_empty(engine)
+    await preparation.prepare(engine)
+    run = _Run(engine, merge, adopt)
+    await run.all(record for record in records(path) if record.kind not in without)
+    return run.report
 
 
 async def _check_empty(engine: Engine) -> None:
@@ -87,11 +71,11 @@ async def _check_empty(engine: Engine) -> None:
 class _Run:
     """One call of `restore`; all its parts run in one loop."""
 
-    def __init__(self, engine: Engine, path: str, merge: bool, adopt: bool) -> None:
+    def __init__(self, engine: Engine, merge: bool, adopt: bool) -> None:
         self._engine = engine
         self._merge = merge
         self._adopt = adopt
-        self.restored = Restored(path)
+        self.report = Report()
 
     async def all(self, records: Iterator[Record]) -> None:
         tasks = max(len(self._engine.shards.nodes()), 1) * PER_SHARD
@@ -100,88 +84,76 @@ class _Run:
 
     async def _read_all(self, records: Iterator[Record], queue: _Queue, tasks: int) -> None:
         while (record := await asyncio.to_thread(next, records, None)) is not None:
-            match record.kind:
-                case RecordKind.FUNCTION:
-                    await self._function(**record.fields)  # in their order: one may need another
-                case RecordKind.MODEL:
-                    await self._model(**record.fields)
-                case RecordKind.API_KEY:
-                    await self._api_key(**record.fields)
-                case RecordKind.SETTING:
-                    await self._setting(**record.fields)
-                case RecordKind.SCORING:
-                    await self._scoring(**record.fields)
-                case RecordKind.WORDS:
-                    await self._words(**record.fields)
-                case RecordKind.DOCUMENT | RecordKind.KEY:
-                    await queue.put(record)
+            if record.kind in (RecordKind.DOCUMENT, RecordKind.KEY):
+                await queue.put(record)
+            elif record.kind is not RecordKind.ABOUT:
+                await self._put(record)  # in their order: one function may need another
         for _ in range(tasks):
             await queue.put(None)
 
     async def _put_all(self, queue: _Queue) -> None:
         while (record := await queue.get()) is not None:
-            await (self._document if record.kind is RecordKind.DOCUMENT else self._key)(**record.fields)
+            await self._put(record)
 
-    async def _function(self, id: bytes, user: bytes, description: bytes, code: bytes) -> None:
+    async def _put(self, record: Record) -> None:
+        actions: dict[RecordKind, Callable[..., Awaitable[str | None]]] = {
+            RecordKind.FUNCTION: self._function,
+            RecordKind.MODEL: self._model,
+            RecordKind.API_KEY: self._api_key,
+            RecordKind.SETTING: self._setting,
+            RecordKind.SCORING: self._scoring,
+            RecordKind.WORDS: self._words,
+            RecordKind.DOCUMENT: self._document,
+            RecordKind.KEY: self._key,
+        }
+        fault = await actions[record.kind](**record.fields)
+        if fault is None:
+            self.report.records[record.kind.value] += 1
+        else:
+            self.report.left_out.append(fault)
+
+    async def _function(self, id: bytes, user: bytes, description: bytes, code: bytes) -> str | None:
         node = self._engine.shards.nodes()[0]  # it tells the others
         me = await self._on(node, "ACL", "WHOAMI")
         if user != me and not self._adopt:
-            self._leave_out(
-                f"function {_text(id)}: it has the rights of {_text(user)}, and this is {_text(me)}; restore with "
+            return (
+                f"function {text(id)}: it has the rights of {text(user)}, and this is {text(me)}; restore with "
                 f"--merge as that user, or with --adopt to give it yours"
             )
-            return
         described = ("DESCRIPTION", description) if description else ()
         try:
             await self._on(node, "RG.PYEXECUTE", code, "ID", id, "UPGRADE", *described)
         except ShardFailed as fault:
-            self._leave_out(f"function {_text(id)}: {fault}")
-            return
-        self.restored.functions += 1
+            return f"function {text(id)}: {fault}"
+        return None
 
-    async def _model(
-        self,
-        name: bytes,
-        backend: bytes,
-        device: bytes,
-        tag: bytes,
-        batchsize: bytes,
-        minbatchsize: bytes,
-        minbatchtimeout: bytes,
-        blob: bytes,
-    ) -> None:
+    async def _model(self, name: bytes, backend: bytes, device: bytes, tag: bytes, **batches: bytes) -> str | None:
+        blob = batches.pop("blob")
+        settings = [word for option, size in batches.items() if int(size) for word in (option.upper(), size)]
         for node, slot in (await preparation.register(self._engine)).shards:
             key = keys.model(name.decode(), slot)
             there = await label_of(self._engine, node, key)
-            if there == tag.decode("utf-8", "replace"):
+            if there == text(tag):
                 continue
             if there not in (None, preparation.shipped_encoder().label) and not self._merge:
-                self._leave_out(f"model {key}: the cluster has another one of this name ({there}); --merge replaces it")
-                return
-            given = (("BATCHSIZE", batchsize), ("MINBATCHSIZE", minbatchsize), ("MINBATCHTIMEOUT", minbatchtimeout))
-            batches = [word for pair in given if int(pair[1]) for word in pair]
-            words = ("TAG", tag, *batches, "BLOB", blob)
-            await self._on(node, "AI.MODELSTORE", key, backend, device, *words)
-        self.restored.models += 1
+                return f"model {key}: the cluster has another one of this name ({there}); --merge replaces it"
+            await self._on(node, "AI.MODELSTORE", key, backend, device, "TAG", tag, *settings, "BLOB", blob)
+        return None
 
     async def _api_key(self, id: bytes, key: bytes) -> None:
-        await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HSET", id, key), FAILOVER_SECONDS)
-        self.restored.api_keys += 1
+        await self._on_key(keys.API_KEYS, "HSET", keys.API_KEYS, id, key)
 
     async def _setting(self, corpus: bytes, off: bytes) -> None:
         switch: Switch = "dense" if off == b"dense" else "bridges"
         await retry(lambda: self._engine.catalogue.switch(corpus.decode(), switch, False), WORKER_SECONDS)
-        self.restored.settings += 1
 
     async def _scoring(self, corpus: bytes, scores: bytes) -> None:
         key = keys.corpus_scoring(corpus.decode())
-        await retry(lambda: self._engine.shards.by_key(key, "SET", scores), FAILOVER_SECONDS)
-        self.restored.scorings += 1
+        await self._on_key(key, "SET", key, scores)
 
     async def _words(self, corpus: bytes, words: bytes) -> None:
         key = keys.corpus_words(corpus.decode())
-        await retry(lambda: self._engine.shards.by_key(key, "SET", words), FAILOVER_SECONDS)
-        self.restored.settings += 1
+        await self._on_key(key, "SET", key, words)
 
     async def _document(self, corpus: bytes, id: bytes, expires: bytes, fields: list[list[bytes]]) -> None:
         given = {pair[0]: pair[1] for pair in fields}
@@ -192,35 +164,23 @@ class _Run:
         try:
             reply = record_of(await self._on_key(key, "RG.TRIGGERONKEY", "Ingest", key, *known, patience=patience))
             self._engine.epochs.announce(corpus.decode(), str(reply["tag"]), int(reply["epoch"]))
-            self.restored.passages += int(reply["passages"])
         except FAULTS_OF_A_DOCUMENT:  # as it was: a hash that any client wrote, which is not searchable
             other = [word for pair in fields for word in pair]
         if other:
             await self._on_key(key, "HSET", key, *other)
         if expires:
             await self._on_key(key, "PEXPIREAT", key, expires)
-        self.restored.documents += 1
 
-    async def _key(self, key: bytes, expires: bytes, dump: bytes) -> None:
+    async def _key(self, key: bytes, expires: bytes, dump: bytes) -> str | None:
         replace = ("REPLACE",) if self._merge else ()
         try:
             await self._on_key(key, "RESTORE", key, expires or b"0", dump, "ABSTTL", *replace)
-        except ShardqaError as fault:
-            if not isinstance(fault, ShardFailed):
-                raise
-            self._leave_out(f"key {text(key)}: {fault}")
-            return
-        self.restored.keys += 1
+        except ShardFailed as fault:
+            return f"key {text(key)}: {fault}"
+        return None
 
     async def _on(self, node: ClusterNode, *command: Any) -> Any:
         return await retry(lambda: self._engine.shards.on(node, *command), WORKER_SECONDS)
 
     async def _on_key(self, key: str | bytes, *command: Any, patience: float = FAILOVER_SECONDS) -> Any:
         return await retry(lambda: self._engine.shards.on(self._engine.shards.owner(key), *command), patience)
-
-    def _leave_out(self, why: str) -> None:
-        self.restored.left_out.append(why)
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """`shardqa backup` and `shardqa restore`: a cluster into one file, and out of it."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +11,9 @@ from shardqa.cli.connection import with_engine
 from shardqa.cli.ingest import PUT_SECONDS
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, counted, out, print_json, say
-from shardqa.loader.backup.dump import Dumped, dump
-from shardqa.loader.backup.file import BackupReader, RecordKind
-from shardqa.loader.backup.restoring import Restored, restore
+from shardqa.loader.backup.dump import dump
+from shardqa.loader.backup.file import RecordKind, Report, count, records
+from shardqa.loader.backup.restoring import restore
 
 SHOWN = 20  # of what was left out
 
@@ -25,10 +25,9 @@ def backup(
     target: Target,
     file: FileArgument,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
-    all_keys: Annotated[bool, typer.Option("--all-keys", help="Also save the keys that are not shardqa's.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write documents, readers, functions, API keys and settings of a cluster into one file, with a checksum.
+    """Write documents, readers, functions, API keys and settings of a cluster into one file.
 
     The file can be restored into a cluster of another number of shards. It is there whole or not at all. Documents that
     are put or deleted meanwhile are in it or not, each as it was at one moment. The file holds all that the documents
@@ -37,15 +36,7 @@ def backup(
     Example: shardqa backup monday.shardqa
     """
     settings = target.settings(timeout=PUT_SECONDS)
-    dumped = with_engine(settings, lambda engine: dump(engine, file, force, all_keys))
-    if as_json:
-        print_json(asdict(dumped))
-    else:
-        out.print(
-            f"{dumped.path}: {counted(dumped.documents, 'document')}, {_others(dumped)}, {dumped.bytes:,} bytes",
-            markup=False,
-        )
-    _tell_left_out(dumped.left_out)
+    _report(file, with_engine(settings, lambda engine: dump(engine, file, force)), as_json)
 
 
 @on_cluster
@@ -76,43 +67,34 @@ def restore_(
     Example: shardqa restore monday.shardqa --redis 10.0.0.5:7000
     """
     if check:
-        return _check(file, as_json)
+        counts, about = count(file), json.loads(next(records(file)).fields["data"])
+        if as_json:
+            return print_json({"path": str(file), "about": about, "records": counts})
+        shards = counted(about["shards"], "shard")
+        return out.print(
+            f"{file} is whole: {_held(counts)}; made {about['made']} by shardqa {about['shardqa']} of {shards}",
+            markup=False,
+        )
     settings = target.settings(timeout=PUT_SECONDS)
-    restored = with_engine(settings, lambda engine: restore(engine, file, merge, adopt, without or ()))
+    return _report(
+        file, with_engine(settings, lambda engine: restore(engine, file, merge, adopt, without or ())), as_json
+    )
+
+
+def _report(file: Path, report: Report, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(restored))
+        size = file.stat().st_size
+        print_json({"path": str(file), "bytes": size, "records": report.records, "left_out": report.left_out})
     else:
-        _report(restored)
-    return _tell_left_out(restored.left_out)
-
-
-def _check(file: Path, as_json: bool) -> None:
-    with BackupReader(file) as reader:
-        counts, about = reader.check(), reader.about()
-    if as_json:
-        print_json({"path": str(file), "about": about, "records": counts})
-    else:
-        held = ", ".join(f"{count} x {kind}" for kind, count in counts.items())
-        origin = f"made {about['made']} by shardqa {about['shardqa']} of {counted(int(str(about['shards'])), 'shard')}"
-        out.print(f"{file} is whole: {held}; {origin}", markup=False)
-
-
-def _report(restored: Restored) -> None:
-    size = f"{counted(restored.documents, 'document')} ({counted(restored.passages, 'passage')})"
-    out.print(f"restored: {size}, {_others(restored)}", markup=False)
-
-
-def _others(counts: Dumped | Restored) -> str:
-    own = (counts.models, "model"), (counts.functions, "function"), (counts.api_keys, "API key")
-    rest = (counts.settings, "setting"), (counts.scorings, "scoring")
-    listed = ", ".join(counted(*one) for one in own)
-    return f"{listed}, {' and '.join(counted(*one) for one in rest)} of corpora, {counted(counts.keys, 'key')}"
-
-
-def _tell_left_out(reasons: Sequence[str]) -> None:
-    for reason in reasons[:SHOWN]:
+        out.print(f"{file}: {_held(report.records)}", markup=False)
+    for reason in report.left_out[:SHOWN]:
         say(f"left out: {reason}")
-    if len(reasons) > SHOWN:
-        say(f"left out: {len(reasons) - SHOWN} more; --json lists all")
-    if reasons:
+    if len(report.left_out) > SHOWN:
+        say(f"left out: {len(report.left_out) - SHOWN} more; --json lists all")
+    if report.left_out:
         raise typer.Exit(PARTLY)
+
+
+def _held(records: Mapping[str, int]) -> str:
+    kinds = [kind for kind in RecordKind if kind is not RecordKind.ABOUT and records.get(kind)]
+    return ", ".join(f"{records[kind]:,} x {kind}" for kind in kinds) or "nothing"
