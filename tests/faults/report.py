@@ -1,8 +1,9 @@
 """The report of a soak: counts, times, slopes, violations."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,6 @@ RETRIES = 0.005  # of all questions
 PING = 3.0  # times the idle p99
 WARM_SECONDS = 30.0  # of a series that do not count: caches fill, a replica takes its copy
 LASTING_SECONDS = 60.0  # that a series must go on for then
-EDGE_SECONDS = 10.0  # a series that begins and ends this near to the first and last sample lasted all the time
 SHOWN = 5  # violations and faults in full
 
 
@@ -31,65 +31,10 @@ class Recovery:
     writes: float  # until a write on the harmed shard was acknowledged
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
-    """Growth of the memory of one kind of process, in megabytes a minute."""
-
-    common: float  # that fits all series best, each with a level of its own
-    least: float  # of one series
-    most: float
-    series: int
-    minutes: float  # of all series
-    whole: tuple[float, ...]  # of those that lasted from the first sample to the last
-
-
-@dataclass(slots=True)
-class Memory:
-    """Megabytes of processes by kind. A series is one process in one role: a restart begins another, a failover too.
-
-    Processes that came and went are never averaged by time: a young one beside an old one would look like a loss.
-    """
-
-    series: dict[str, dict[Hashable, list[tuple[float, float]]]] = field(default_factory=lambda: defaultdict(dict))
-
-    def add(self, kind: str, process: Hashable, at: float, megabytes: float) -> None:
-        self.series[kind].setdefault(process, []).append((at, megabytes))
-
-    def slope(self, kind: str) -> Slope | None:
-        """None where no series lasted long enough."""
-        all_of = self.series[kind].values()
-        first, last = min(one[0][0] for one in all_of), max(one[-1][0] for one in all_of)
-        fits = [fit for one in all_of if (fit := _fitted(one)) is not None]
-        if not fits:
-            return None
-        slopes = [fit.rises / fit.spread for fit in fits]
-        whole = tuple(
-            slope
-            for fit, slope in zip(fits, slopes, strict=True)
-            if fit.first - first <= EDGE_SECONDS and last - fit.last <= EDGE_SECONDS
-        )
-        common = sum(fit.rises for fit in fits) / sum(fit.spread for fit in fits)
-        minutes = sum(fit.last - fit.first for fit in fits) / 60
-        return Slope(common, min(slopes), max(slopes), len(fits), minutes, whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """A series without its first seconds; `rises / spread` is its slope a minute."""
-
-    first: float
-    last: float
-    rises: float
-    spread: float
-
-
-def _fitted(series: Sequence[tuple[float, float]]) -> _Fit | None:
-    born = series[0][0]
-    old = np.asarray([one for one in series if one[0] - born >= WARM_SECONDS])
-    if len(old) < 3 or old[-1, 0] - old[0, 0] < LASTING_SECONDS:
-        return None
-    minutes = (old[:, 0] - old[:, 0].mean()) / 60
-    return _Fit(born, float(old[-1, 0]), float(minutes @ (old[:, 1] - old[:, 1].mean())), float(minutes @ minutes))
+Process: TypeAlias = tuple[str, int, str]
+"""Its kind, pid and role: a restart begins another, a failover too."""
+Memory: TypeAlias = dict[Process, list[tuple[float, float]]]
+"""Seconds of the clock and megabytes, in their order."""
 
 
 def percentile(values: Sequence[float], q: float) -> float:
@@ -126,20 +71,15 @@ def _pair(values: Sequence[float]) -> str:
 
 
 def memory(sizes: Memory) -> Iterable[str]:
-    for kind in sorted(sizes.series):
-        slope = sizes.slope(kind)
-        if slope is None:
-            yield f"  {kind:44} no series of {WARM_SECONDS + LASTING_SECONDS:g} s"
-            continue
-        whole = f", {len(slope.whole)} all the time: {_shown(slope.whole)}" if slope.whole else ", none all the time"
-        yield (
-            f"  {kind:44} {slope.common:+.2f} MB/min; {slope.series} series, {slope.minutes:.0f} min in all, "
-            f"{slope.least:+.2f} to {slope.most:+.2f}{whole}"
-        )
-
-
-def _shown(slopes: Sequence[float]) -> str:
-    return ", ".join(f"{slope:+.2f}" for slope in slopes)
+    """Megabytes a minute within the life of each process: a young one beside an old one would look like a loss."""
+    slopes: dict[str, list[float]] = {kind: [] for kind, *_ in sorted(sizes)}
+    for (kind, *_), series in sizes.items():
+        old = [(at, size) for at, size in series if at - series[0][0] >= WARM_SECONDS]
+        if old and (seconds := old[-1][0] - old[0][0]) >= LASTING_SECONDS:
+            slopes[kind].append((old[-1][1] - old[0][1]) * 60 / seconds)
+    for kind, found in slopes.items():
+        shown = ", ".join(f"{slope:+.2f}" for slope in sorted(found))
+        yield f"  {kind:44} {shown or f'no process of {WARM_SECONDS + LASTING_SECONDS:g} s'} MB/min"
 
 
 def used(before: Mapping[int, float], after: Mapping[int, float], bare: Mapping[int, float]) -> Iterable[str]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +54,7 @@ class Soak:
         self.chance = Random(seed)
         self.record = Record()
         self.recoveries: list[Recovery] = []
-        self.memory = Memory()
+        self.memory: Memory = defaultdict(list)
         self.excluded: list[tuple[int, float, float]] = []  # port, from, to: no ping is expected
         self.misses: list[tuple[str, float, float, str]] = []  # probes: harm, seconds from it, seconds, what was said
         self.stop = Stop()
@@ -151,7 +152,7 @@ class Soak:
         for kind, pid, role in samples:
             size = resident(pid) if pid else None
             if size is not None and (role or kind == "API"):
-                self.memory.add(kind, pid, now, size)
+                self.memory[kind, pid, role].append((now, size))
 
     def _roles(self) -> dict[int, str]:
         """The role of each node, by port; empty where none tells."""

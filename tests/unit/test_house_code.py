@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/cluster": 5_290,
     "tests/compat": 4_280,
     "tests/docs": 510,
-    "tests/faults": 3_910,
+    "tests/faults": 3_810,
     "tests/module": 5_560,
     "tests/quality": 360,
     "tests/unit": 2_450,
