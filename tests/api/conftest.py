@@ -52,7 +52,7 @@ class Server:
         return self.log_file.read_text()
 
     def connect(self, sent: bytes = b"") -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         connection.sendall(sent)
         return connection
 
@@ -197,7 +197,7 @@ def alone(lonely: Server) -> Iterator[httpx.Client]:
 @pytest.fixture(scope="session")
 def api(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An API on the shared cluster: name the `corpus` fixture's corpus in each request."""
-    with running_api(tmp_path_factory.mktemp("api"), redis=cluster.seed(), timeout=30) as server:
+    with running_api(tmp_path_factory.mktemp("api"), redis=cluster.seed(), timeout=90) as server:
         yield server
 
 

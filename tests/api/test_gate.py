@@ -81,7 +81,7 @@ def keys_of(key_of: KeyOf) -> Keys:
 def send(server: Server, method: str, path: str, key: str | None, body: object = None) -> tuple[int, bytes]:
     """(status, body) of an address sent as it is written."""
     content = None if body is None else body if isinstance(body, str) else json.dumps(body)
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
     headers = {"Content-Type": "application/json", **bearer(key)}
     try:
         connection.request(method, path, content, headers)

@@ -43,7 +43,7 @@ def stopped(pid: int) -> Iterator[None]:
 
 def get(server: Server, path: str) -> httpx.Response:
     """Over a connection of its own."""
-    return httpx.get(server.url + path, timeout=30)
+    return httpx.get(server.url + path, timeout=90)
 
 
 def counted(server: Server) -> float:

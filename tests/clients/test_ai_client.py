@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[ai.Client]:
     """With a model at aic:{m}."""
-    with ai.Client.connect(url, socket_timeout=30) as client:
+    with ai.Client.connect(url, socket_timeout=120) as client:
         client.model_store("aic:{m}", "ONNX", adder(), tag="v1", batch_size=8)
         yield client
 

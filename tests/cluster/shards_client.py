@@ -27,7 +27,7 @@ class Shards:
 
     def __init__(self, cluster: LocalCluster, corpus: str) -> None:
         host, _, port = cluster.seed().rpartition(":")
-        self.client: Any = RedisCluster(host=host, port=int(port), socket_timeout=30)
+        self.client: Any = RedisCluster(host=host, port=int(port), socket_timeout=120)
         self.corpus = corpus
 
     def close(self) -> None:

@@ -100,7 +100,7 @@ def on_engine(cluster: LocalCluster, work: Callable[[Engine], Awaitable[T]]) -> 
 
 def client(cluster: LocalCluster) -> Any:
     host, _, port = cluster.seed().rpartition(":")
-    return RedisCluster(host=host, port=int(port), socket_timeout=30)
+    return RedisCluster(host=host, port=int(port), socket_timeout=120)
 
 
 def fill(cluster: LocalCluster) -> None:

@@ -41,7 +41,7 @@ QUESTIONS = [f"Where was the director of the film {film} raised?" for film in FI
 
 @pytest.fixture
 async def engine(cluster: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings_of(cluster, corpus=corpus, timeout=30))
+    engine = await Engine.connect(settings_of(cluster, corpus=corpus, timeout=90))
     documents = [Document(id=id, title=title, text=text) for id, (title, text) in TEXTS.items()]
     await asyncio.gather(*map(engine.documents.put, documents))
     yield engine

@@ -49,7 +49,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def engine(encoded: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings_of(encoded, corpus=corpus, timeout=30))
+    engine = await Engine.connect(settings_of(encoded, corpus=corpus, timeout=90))
     documents = (Document(id=id, title=id.partition("-")[0], text=text) for id, text in TEXTS.items())
     await asyncio.gather(*map(engine.documents.put, documents))
     yield engine
@@ -128,7 +128,7 @@ async def test_the_shipped_encoder_is_stored_unless_it_was_removed_or_another_is
 
 
 async def test_the_corpus_that_was_asked_last_is_encoded_first(one_shard: LocalCluster, encoder: Path) -> None:
-    async with await Engine.connect(settings_of(one_shard, corpus="asked", timeout=30)) as engine:
+    async with await Engine.connect(settings_of(one_shard, corpus="asked", timeout=90)) as engine:
         await dense.remove(engine)
         for corpus in ("first", "asked"):
             documents = (Document(id=id, corpus=corpus, text=text) for id, text in TEXTS.items())

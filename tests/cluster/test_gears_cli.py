@@ -37,7 +37,7 @@ def run(bare_cluster: LocalCluster, program: Callable[..., Output], monkeypatch:
 @pytest.fixture(scope="module")
 def client(bare_cluster: LocalCluster) -> Iterator[Any]:
     port = bare_cluster.state.port
-    with RedisCluster(host="127.0.0.1", port=port, decode_responses=True, socket_timeout=60) as client:
+    with RedisCluster(host="127.0.0.1", port=port, decode_responses=True, socket_timeout=120) as client:
         for number in range(WORDS):
             client.set(f"gearscli:{number}", number)
         yield client

@@ -76,7 +76,7 @@ async def test_whose_a_question_without_a_corpus_is_costs_no_command_until_a_cor
         found = [shards.client.info("commandstats", target_nodes=node) for node in shards.nodes()]
         return sum(one["cmdstat_RG.TRIGGER"]["calls"] for one in found)
 
-    async with await Engine.connect(settings_of(cluster, timeout=30)) as other:
+    async with await Engine.connect(settings_of(cluster, timeout=90)) as other:
 
         async def commands() -> int:
             before = triggers()

@@ -48,7 +48,7 @@ def doomed(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
 @pytest.fixture
 async def engine(doomed: LocalCluster) -> AsyncIterator[Engine]:
     """An engine that knows the towns, once all shards answer."""
-    engine = await Engine.connect(settings_of(doomed, corpus="towns", timeout=30))
+    engine = await Engine.connect(settings_of(doomed, corpus="towns", timeout=90))
     for town, name in zip(TOWNS, NAMES, strict=True):
         await engine.documents.put(Document(id=town, title=town, text=story_of(town, name)))
     await until_whole(engine)
@@ -152,7 +152,7 @@ async def test_an_engine_connects_while_a_master_hangs_or_is_down(
 
 
 async def test_connections_that_end_while_others_take_them_are_passing_faults_at_most(doomed: LocalCluster) -> None:
-    shards = await Shards.connect(settings_of(doomed, timeout=30))
+    shards = await Shards.connect(settings_of(doomed, timeout=90))
     node = shards.nodes()[0]
     killer = Redis(host=node.host, port=int(node.port))
 
@@ -264,7 +264,7 @@ def swallowing() -> Iterator[int]:
 async def test_a_host_that_is_gone_without_a_word_counts_as_a_node_that_is_down(
     doomed: LocalCluster, swallowing: int
 ) -> None:
-    shards = await Shards.connect(settings_of(doomed, timeout=30))
+    shards = await Shards.connect(settings_of(doomed, timeout=90))
     silent: Any = copy(shards.nodes()[0])
     silent.port, silent.name = swallowing, f"127.0.0.1:{swallowing}"
     silent.connection_kwargs = {**silent.connection_kwargs, "port": swallowing}

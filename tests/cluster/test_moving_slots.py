@@ -40,7 +40,7 @@ def two(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
 
 @pytest.fixture
 async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=90))
     yield engine
     await engine.close()
 
@@ -97,7 +97,7 @@ def leaving(nodes: list[Redis], tag: str) -> Iterator[None]:
 
 
 async def test_commands_by_key_follow_a_key_to_where_its_slot_is_going(two: LocalCluster, nodes: list[Redis]) -> None:
-    masters = await Masters.connect(settings_of(two, timeout=30))
+    masters = await Masters.connect(settings_of(two, timeout=90))
     names = [f"{{moving}}{n}" for n in range(60)]
     with leaving(nodes, "moving"):
         await asyncio.gather(*(masters.by_key(name, "SET", name) for name in names))

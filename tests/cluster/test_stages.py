@@ -95,7 +95,7 @@ async def test_the_two_ways_keep_their_answers_apart(in_stages: Engine, whole: E
 async def test_the_same_passages_are_read_on_one_shard_as_on_three(
     one_shard: LocalCluster, in_stages: Engine, corpus: str
 ) -> None:
-    async with await filled(settings_of(one_shard, corpus=corpus, timeout=30)) as alone:
+    async with await filled(settings_of(one_shard, corpus=corpus, timeout=90)) as alone:
         for question in (SURE, UNSURE, "Who built the chapel?", "What was the bridge built of?"):
             on_one, on_three = await alone.ask(question), await in_stages.ask(question)
             assert read(on_one) == read(on_three)

@@ -129,7 +129,7 @@ async def until(engine: Engine, holds: Callable[[Answer], bool]) -> None:
 
 
 async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one_shard: LocalCluster, corpus: str) -> None:
-    engine = await Engine.connect(settings_of(one_shard, corpus=corpus, timeout=30))
+    engine = await Engine.connect(settings_of(one_shard, corpus=corpus, timeout=90))
     try:
         await engine.documents.put(Document(id="mill", text=MILL))
         await until(engine, lambda answer: answer.cache == "process")

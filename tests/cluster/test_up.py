@@ -50,7 +50,7 @@ def foreground(*words: str, until: str) -> Iterator[tuple["subprocess.Popen[str]
 
 
 def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as reply:
+    with urllib.request.urlopen(url, timeout=90) as reply:
         return json.load(reply)
 
 

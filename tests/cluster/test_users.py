@@ -48,7 +48,7 @@ def login(cluster: LocalCluster, users: None) -> Iterator[Login]:
     with ExitStack() as stack:
         host, _, port = cluster.seed().rpartition(":")
         yield lambda name: stack.enter_context(
-            RedisCluster(host=host, port=int(port), username=name, password="secret", socket_timeout=30)
+            RedisCluster(host=host, port=int(port), username=name, password="secret", socket_timeout=120)
         )
 
 

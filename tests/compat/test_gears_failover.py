@@ -17,7 +17,7 @@ SLOW = "import time\nGB().map(lambda r: (time.sleep({pause}), r['key'])[1]).coun
 def test_the_caller_hears_of_it_and_the_replica_runs_the_function(start_cluster: Callable[..., LocalCluster]) -> None:
     cluster = start_cluster(shards=3, replicas=1)
     host, _, port = cluster.seed().rpartition(":")
-    client: Any = RedisCluster(host=host, port=int(port), decode_responses=True, socket_timeout=60)
+    client: Any = RedisCluster(host=host, port=int(port), decode_responses=True, socket_timeout=120)
     for n in range(KEYS):
         client.set(f"f:{n}", n)
     client.execute_command("WAIT", 1, 10_000, target_nodes=RedisCluster.PRIMARIES)

@@ -58,7 +58,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         return
     shards: LocalCluster = request.getfixturevalue("bare_cluster")
     host, _, port = shards.seed().rpartition(":")
-    client: Any = RedisCluster(host=host, port=int(port), decode_responses=True, socket_timeout=30)
+    client: Any = RedisCluster(host=host, port=int(port), decode_responses=True, socket_timeout=120)
     yield Place(client, [client.get_redis_connection(node) for node in client.get_primaries()])
     client.close()
 

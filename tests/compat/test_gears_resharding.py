@@ -43,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, packages: tuple[str, str])
 def nodes_of(cluster: RedisCluster) -> list[Redis]:
     """Clients of the masters that leave replies as bytes."""
     primaries = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
-    return [Redis(host=node.host, port=node.port, socket_timeout=60) for node in primaries]
+    return [Redis(host=node.host, port=node.port, socket_timeout=120) for node in primaries]
 
 
 def test_no_key_is_read_twice_or_never_while_slots_move(cluster: RedisCluster) -> None:

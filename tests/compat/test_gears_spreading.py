@@ -74,7 +74,7 @@ def serve():
 def f(r):
     redisAI.setTensorInKey('threads:{' + hashtag() + '}', redisAI.createTensorFromValues('INT8', [1], [7]))
     asked.put('threads:{' + hashtag() + '}')
-    return told.get(timeout=9)
+    return told.get(timeout=50)
 GB('CommandReader').map(f).register(trigger='threads', onRegistered=begin)
 """
     register(shards[0], code, "threads")

@@ -43,7 +43,7 @@ class Disk:
         prepare_settings(self.settings())
 
     def settings(self) -> Settings:
-        return Settings(redis=f"127.0.0.1:{self.node.port}", corpus=CORPUS, timeout=30)
+        return Settings(redis=f"127.0.0.1:{self.node.port}", corpus=CORPUS, timeout=90)
 
     def info(self, name: str) -> Any:
         with self.node.client() as client:

@@ -35,7 +35,7 @@ class OverHttp:
     """Raises the faults that the API tells."""
 
     def __init__(self, url: str, corpus: str) -> None:
-        self._client = httpx.AsyncClient(base_url=url, timeout=30)
+        self._client = httpx.AsyncClient(base_url=url, timeout=90)
         self._corpus = corpus
 
     async def __aenter__(self) -> Self:

@@ -45,7 +45,7 @@ def test_models_that_come_and_go_leave_nothing(tmp_path: Path, place: str) -> No
     blob, row = weighted(), np.ones(WIDTH, np.float32).tobytes()
     redis, worker = list[int](), list[int]()
     with running_node(tmp_path / "node", module_arguments=arguments) as node:
-        client: Any = node.client(socket_timeout=60)
+        client: Any = node.client(socket_timeout=120)
         wait_until(lambda: client.info("shardqa")["shardqa_worker_state"] == "ready", "the worker is ready")
         client.execute_command("AI.TENSORSET", "x", "FLOAT", 1, WIDTH, "BLOB", row)
         pid = int(client.info("shardqa")["shardqa_worker_pid"])

@@ -59,7 +59,7 @@ class Pair:
     steps: Steps
 
     def run(self, *words: Any) -> Any:
-        return self.master.client(socket_timeout=60).execute_command(*words)
+        return self.master.client(socket_timeout=120).execute_command(*words)
 
     def do(self, operation: str) -> Any:
         return self.run(*(adder() if word == "FILE" else word for word in COMMANDS[operation].split()))

@@ -95,7 +95,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parted]:
         subject = Watched({node.port: node.address for node in nodes})
         subject.wait_until_whole()
         seeds = ",".join(f"{node.address}:{node.port}" for node in nodes)
-        settings = Settings(redis=seeds, timeout=30)
+        settings = Settings(redis=seeds, timeout=90)
         prepare_settings(settings)
         yield Parted(hosts, nodes, subject, settings)
     finally:

@@ -60,7 +60,7 @@ async def changes(subject: Subject) -> None:
 
 
 async def test_nodes_start_anew_one_by_one_under_load(subject: Subject, tmp_path: Path) -> None:
-    settings, record = Settings(redis=subject.cluster.seed(), corpus=CORPUS, timeout=30), Record()
+    settings, record = Settings(redis=subject.cluster.seed(), corpus=CORPUS, timeout=90), Record()
     await asyncio.to_thread(prepare, subject.cluster)
     with running_api(settings, tmp_path) as (url, _):
         clients: list[Asker | Writer] = [

@@ -15,7 +15,7 @@ LAG = 5.0  # of kept answers of another process on a machine that is busy with o
 
 
 async def test_what_askers_see_while_writers_write_is_right(cluster: LocalCluster, corpus: str) -> None:
-    settings, record = settings_of(cluster, corpus=corpus, timeout=30), Record()
+    settings, record = settings_of(cluster, corpus=corpus, timeout=90), Record()
     clients: list[Writer | Asker] = [
         *(Writer(record, settings, documents.NAMES[n::2], Random(n), 0, 0.02) for n in range(2)),
         *(Asker(record, settings, Random(n)) for n in range(3)),

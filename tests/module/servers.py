@@ -94,7 +94,7 @@ class Server(Node):
 
     def client(self, **options: Any) -> Any:
         """RESP2 unless told otherwise."""
-        return super().client(**{"protocol": 2, "socket_timeout": 15, **options})
+        return super().client(**{"protocol": 2, "socket_timeout": 60, **options})
 
     def error(self, *words: Any, login: tuple[str, str] | None = None) -> str:
         """The error line that a command gets, exactly as sent (clients cut its first word off)."""

@@ -18,7 +18,7 @@ def rewritten(server: Server, preamble: str) -> None:
 RESTARTS: dict[str, Callable[[Server], None]] = {
     "a kill": lambda server: server.restart(9),
     "a shutdown": lambda server: server.restart(),
-    "a reload": lambda server: server.client(socket_timeout=60).execute_command("DEBUG", "RELOAD"),
+    "a reload": lambda server: server.client(socket_timeout=120).execute_command("DEBUG", "RELOAD"),
     "a rewrite as RDB": lambda server: rewritten(server, "yes"),
     "a rewrite as commands": lambda server: rewritten(server, "no"),
 }

@@ -123,7 +123,7 @@ def test_a_global_that_events_make_when_they_need_it_is_made_once(worker: Worker
 
 
 def test_events_run_side_by_side_where_their_registration_allows_it(worker: WorkerClient) -> None:
-    code = "import threading\nboth = threading.Barrier(2, timeout=20)\ndef f(r):\n    both.wait()\n"
+    code = "import threading\nboth = threading.Barrier(2, timeout=60)\ndef f(r):\n    both.wait()\n"
     id = worker.register(code + "GB().foreach(f).register('c:*', readValue=False, mode='async_local', concurrency=2)")
     at_once(worker, id, ("c:1", "c:2"))
     assert once_run(worker, "c", 2)["numSuccess"] == 2
