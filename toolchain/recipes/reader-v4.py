@@ -34,6 +34,7 @@ from shardqa.models import reader
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain.training import examples, loop, losses
 from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate, plan
+from shardqa_toolchain.training.heads import distance
 from shardqa_toolchain.training.retrieved import PassageRows
 from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 from shardqa_toolchain.training.spans import crop, learning_rows
@@ -46,6 +47,7 @@ HEADED = 0.7  # share of the asked rows with a heading, as shards read them
 UNANSWERED = 0.4  # share of the questions asked also of a passage that does not answer
 TOKENS, RATE, WARM_UP, SAVE_SECONDS = 4_096, 5e-5, 40, 600
 RELEVANCE, CHOICE = 0.7, 0.5  # weights of these losses, beside 1.5 for evidence and 1 for spans
+HELD = 1.0  # weight of the distance from the spans of a former reader, on the rows of the mixture
 NO_SENTENCE = -1
 CPU = torch.device("cpu")
 
@@ -176,11 +178,13 @@ def touched(offsets: Any, place: Any) -> Any:
 def main(
     minutes: Annotated[float, typer.Option(help="Time of the whole run, over all commands.")] = 100.0,
     start: Annotated[Path, typer.Option(help="The checkpoint to begin at.")] = Path("build/reader-v3-0"),
+    hold: Annotated[Path | None, typer.Option(help="The reader whose spans it keeps to, on the mixture.")] = None,
 ) -> None:
     """Train, and write the checkpoint."""
     WORK.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(5)
     network = load_reader(start)
+    former = load_reader(hold).eval() if hold else None
     parts = ([one for one in network.parameters() if (one.dim() > 1) is matrix] for matrix in (True, False))
     groups = [{"params": part, "weight_decay": decay} for part, decay in zip(parts, (0.01, 0.0), strict=True)]
     optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.98), fused=True)
@@ -197,6 +201,7 @@ def main(
             for group in optimizer.param_groups:
                 group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * max(0.0, min(1.0, 1.1 * left))
             of_batch = collate([drawn[n] for n in batch])
+            known = torch.tensor([not isinstance(drawn[n], AskedRow) for n in batch])
             with loop.precision(CPU):
                 logits = losses.reader_logits(network, of_batch, CPU)
             assert logits.evidence is not None
@@ -205,6 +210,11 @@ def main(
             loss = loss + losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, of_batch, CPU)
             loss = loss + CHOICE * choice_loss(logits.evidence, [drawn[n] for n in batch])
             loss = loss + RELEVANCE * losses.relevance_loss(logits.relevance, of_batch, CPU)
+            if former and known.any():
+                with torch.no_grad(), loop.precision(CPU):
+                    held = losses.reader_logits(former, of_batch, CPU).spans[known]
+                share = known.float().mean()
+                loss = loss + HELD * share * distance(logits.spans[known].transpose(1, 2), held.transpose(1, 2))
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
