@@ -50,6 +50,7 @@ class Breakable:
         self.request = 0  # id of the frame it works for; 0: none
         self.seconds = 0.0  # one run in a thread may take; 0: no end. One that can't be interrupted costs the worker
         self.each = False  # `seconds` are those of each record
+        self.records = 0  # that its functions have begun
 
     @contextmanager
     def running(self, activity: Activity) -> Iterator[None]:
@@ -69,8 +70,12 @@ class Breakable:
 
     def next_record(self, activity: Activity) -> None:
         """In the thread that computes: its time begins anew, where that is each record's."""
+        self.records += 1
         if self.each and not self.cancelled:
             activity.renew(self._slot, self.seconds, self.interrupt)
+
+    def computes(self) -> bool:
+        return self._thread is not None
 
     def end_within(self, activity: Activity, seconds: float) -> None:
         """Any thread: what it runs now shall be over in so many seconds, whatever it was given."""

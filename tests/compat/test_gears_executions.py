@@ -147,6 +147,27 @@ def test_an_execution_that_is_waited_for_ends_everywhere_with_its_client(shards:
     wait_until(lambda: not any("running" in listed(node).values() for node in shards), "nothing runs any more")
 
 
+def test_an_execution_that_stands_still_elsewhere_ends_with_what_there_is(shards: list[Redis]) -> None:
+    first, *others = shards
+    code = """
+import asyncio
+first = hashtag()
+async def f(x):
+    if hashtag() != first: await asyncio.sleep(1000)
+    return 'here'
+GB('CommandReader').map(f).register(trigger='idle')
+GB('ShardsIDReader').map(f).run()
+"""
+    send(first, "RG.CONFIGSET", "ExecutionMaxIdleTime", "500")
+    try:
+        assert send(first, "RG.PYEXECUTE", code) == [["here"], ["Execution max idle reached"]]
+        with pytest.raises(ResponseError, match=r"^Execution max idle reached$"):
+            send(first, "RG.TRIGGER", "idle")
+    finally:
+        send(first, "RG.CONFIGSET", "ExecutionMaxIdleTime", "5000")
+    wait_until(lambda: not any("running" in listed(shard).values() for shard in others), "the others' parts end")
+
+
 def test_users_without_debug_see_no_executions(client: Redis, redis_node: Node) -> None:
     send(client, "ACL", "SETUSER", "plain-runs", "on", ">p", "~*", "+@all", "-@dangerous", "-debug")
     with redis_node.client(username="plain-runs", password="p") as plain:

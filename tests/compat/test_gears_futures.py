@@ -55,6 +55,37 @@ def test_a_future_that_fails_fails_its_record(client: Redis) -> None:
         send(client, "RG.TRIGGER", "future-bad")
 
 
+def test_a_future_belongs_into_the_function_of_a_step(shards: list[Redis]) -> None:
+    with pytest.raises(ResponseError, match="only be created inside certain execution steps: call gearsFuture"):
+        send(shards[0], "RG.PYEXECUTE", "gearsFuture()")
+    for steps in ".repartition(f)", ".batchgroupby(lambda id: id, f)":
+        code = f"f = lambda *_: gearsFuture()\nGB('ShardsIDReader'){steps}.run()"
+        assert "Step does not support async" in send(shards[0], "RG.PYEXECUTE", code)[1][0]
+
+
+def test_steps_of_one_shard_take_turns_while_futures_of_all_shards_wait(shards: list[Redis]) -> None:
+    code = """
+held = None
+def add(a, r):  # a global keeps what waits, so a second step at work beside the first would lose it
+    global held
+    held = gearsFuture(), (a or 0) + r
+    return held[0]
+def go_on(r):
+    global held
+    if held is None: return 'nobody'
+    future, value = held
+    held = None
+    future.continueRun(value)
+GB('CommandReader').flatmap(lambda r: [1, 2]).accumulate(add).collect().accumulate(add).register(trigger='held')
+GB('CommandReader').foreach(go_on).register(trigger='held-on')
+"""
+    assert send(shards[0], "RG.PYEXECUTE", code) == "OK"
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(send, shards[0], "RG.TRIGGER", "held")
+        wait_until(lambda: bool(send(shards[1], "RG.TRIGGER", "held-on")) and reply.done(), "the sum")
+    assert reply.result() == [str(3 * len(shards))]
+
+
 def replies_at_once(node: Node, trigger: str, count: int) -> list[Future[Any]]:
     """Sends a trigger by as many clients; an error of Redis is the future's."""
 

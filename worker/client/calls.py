@@ -113,12 +113,7 @@ def array_of(reply: Any) -> Array:
 # ---- models
 
 
-def model_store(
-    key: Key,
-    backend: str,
-    file: bytes | Path,
-    **options: Unpack[ModelOptions],
-) -> AiCall[None]:
+def model_store(key: Key, backend: str, file: bytes | Path, **options: Unpack[ModelOptions]) -> AiCall[None]:
     """Raises OSError for a file that can't be read, TypeError for an option that does not exist."""
     _check_names(options, ModelOptions)
     words: list[Word] = ["AI.MODELSTORE", key, backend, options.get("device", "CPU")]

@@ -5,6 +5,7 @@ They live as long as the worker does, as RedisGears' did in memory; the module's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ KNOWN = {
     "PythonInstallReqMaxIdleTime": Setting(30000, 1),  # milliseconds
     "SendMsgRetries": Setting(3, 0),
 }
+IDLE = 5000  # milliseconds, RedisGears' default
 NAMES = {name.lower(): name for name in KNOWN}
 
 
@@ -50,6 +52,10 @@ class WorkerSettings:
 
     def number(self, name: str) -> int:
         return int(self._values[name])
+
+    def idle(self) -> float:
+        """Seconds that nothing may move; no end where it is RedisGears' default, which may be nobody's wish."""
+        return math.inf if (milliseconds := self.number("ExecutionMaxIdleTime")) == IDLE else milliseconds / 1000
 
     def get(self, name: str) -> int | str | None:
         """Names of settings go without case; those of the user's own dictionary with it."""

@@ -81,24 +81,11 @@ def run(
     return LocalShard(keys, replies=replies, redis=redis).run(what, records, convert=convert)
 
 
-ARGUMENTS = {
-    "maxexecutions": "1000",
-    "maxexecutionsperregistration": "100",
-    "executionmaxidletime": "5000",
-    "profileexecutions": "0",
-}
-"""The module's, as its defaults are."""
-
-
 class LocalShard:
     """A shard in this process. Its methods may be called from any thread but one of its own functions'."""
 
     def __init__(
-        self,
-        keys: Mapping[str, Any] | None = None,
-        *,
-        replies: Replies | None = None,
-        redis: Redis | None = None,
+        self, keys: Mapping[str, Any] | None = None, *, replies: Replies | None = None, redis: Redis | None = None
     ) -> None:
         self.logged: list[str] = []  # what functions gave to log(), in order
         self._space = LocalKeys(keys or {})

@@ -2,8 +2,8 @@
 
 Messages (peers.py): RUN starts a part, RECORDS carries a batch to a stage of another part, FINISHED tells the initiator
 that a part is done and its errors, LOST tells the others that a shard left, ABORT ends a part, ALIVE asks whether an
-execution is known. Both sides ask ALIVE from time to time: a shard that died, or whose worker was started anew, leaves
-the execution with an error; a part whose initiator is gone ends.
+execution is known and how far it is. Both sides ask ALIVE from time to time: a shard that died, or whose worker was
+started anew, leaves the execution with an error, all leave one that stands still; a part whose initiator is gone ends.
 
 Loop's thread only.
 """
@@ -37,6 +37,7 @@ from shardqa.worker.io import Io
 
 ALIVE_EVERY = 2.0  # seconds between two questions whether the others are there
 GONE_AFTER = 10.0  # seconds without an answer after which a shard counts as gone
+IDLE = ResponseError("Execution max idle reached")  # RedisGears' words
 
 
 class Coordination:
@@ -109,33 +110,42 @@ class Coordination:
             replies = [next(sent) if reply is None else reply for reply in replies]
         for node, reply in zip(others, replies, strict=True):
             if isinstance(reply, BaseException):
-                await self._lose(part, others, node, reply)
+                await self._lose(part, others, [node], reply)
 
-    async def _lose(self, part: ExecutionPart, others: Sequence[Node], node: Node, why: BaseException) -> None:
-        if node.id in part.lost:
-            return
-        part.lose(node.id)
-        part.run.failed(why)
-        self._finished[part.id][node.id].set()
-        told = [other for other in others if other.id not in part.lost]
-        await self._peers.send_all(told, "LOST", part.id, node.id)
+    async def _lose(self, part: ExecutionPart, others: Sequence[Node], nodes: list[Node], why: BaseException) -> None:
+        left = [node for node in nodes if node.id not in part.lost]
+        if left:
+            part.run.failed(why)
+        for node in left:
+            part.lose(node.id)
+            self._finished[part.id][node.id].set()
+            told = [other for other in others if other.id not in part.lost]
+            await self._peers.send_all(told, "LOST", part.id, node.id)
 
     async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
         """Until cancelled."""
         clock = asyncio.get_running_loop().time
         answer_times = dict.fromkeys((node.id for node in others), clock())
+        idle = self._registrations.idle_of(part.execution.registration)
+        moved, moved_at = list[Any](), clock()
         while True:
-            await asyncio.sleep(ALIVE_EVERY)
+            await asyncio.sleep(min(ALIVE_EVERY, idle / 2))
             left = [node for node in others if not self._finished[part.id][node.id].is_set()]
-            for node, reply in zip(left, await self._peers.send_all(left, "ALIVE", part.id), strict=True):
-                if reply == 1:
+            replies = await self._peers.send_all(left, "ALIVE", part.id)
+            for node, reply in zip(left, replies, strict=True):
+                if isinstance(reply, int) and reply:
                     answer_times[node.id] = clock()
                 elif reply == 0 and not self._finished[part.id][node.id].is_set():
                     why = ResponseError(f"ERR shard {node.address} lost its part: its worker was started anew")
-                    await self._lose(part, others, node, why)
+                    await self._lose(part, others, [node], why)
                 elif clock() - answer_times[node.id] > GONE_AFTER:
                     why = ResponseError(f"ERR shard {node.address} left the execution: {reply}")
-                    await self._lose(part, others, node, why)
+                    await self._lose(part, others, [node], why)
+            if moved != [part.moved(), *replies] or part.run.computes():
+                moved, moved_at = [part.moved(), *replies], clock()
+            elif clock() - moved_at > idle:
+                await self._lose(part, others, left, IDLE)
+                await self._end_everywhere(part.id, left)
 
     async def _end_everywhere(self, id: str, others: Sequence[Node]) -> None:
         await self._peers.send_all(others, "ABORT", id)
@@ -286,7 +296,8 @@ class Coordination:
         return resp.OK
 
     async def _on_alive(self, sender: str, arguments: list[bytes]) -> bytes:
-        return resp.encode(int(arguments[0].decode() in self._parts))
+        part = self._parts.get(arguments[0].decode())
+        return resp.encode(0 if part is None else 1 + part.moved())
 
 
 def _records_of(plan: RunPlan) -> list[Any]:

@@ -1,7 +1,8 @@
 """One shard's part of an execution: its stages at work, side by side.
 
 A stage is the steps between two global ones. The first reads, each further one takes what its inbox gets; what a stage
-gives goes to the initiator (`collect`), to the owner of its key (`repartition`), or is a result that stays here.
+gives goes to the initiator (`collect`), to the owner of its key (`repartition`), or is a result that stays here. Their
+functions take turns, as in RedisGears: what one of them keeps in a global until it is answered, no other one changes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import isawaitable
 from time import perf_counter
 from typing import Any
 
@@ -71,6 +73,7 @@ class ExecutionPart:
         self.lost: set[str] = set()  # node ids that left the execution
         self._links = links
         self._own = links.node
+        self._turn = asyncio.Lock()  # of functions
         self._stages = stages(self.plan.all_steps())
         self._inboxes = [Inbox(self._sources(stage)) for stage in self._stages[:-1]]  # of the stages from the second on
         self._owners = owners(members) if any(self._repartitions(stage) for stage in self._stages) else []
@@ -85,6 +88,10 @@ class ExecutionPart:
         self.lost.add(node)
         for inbox in self._inboxes:
             inbox.end(node)
+
+    def moved(self) -> int:
+        """Rises with what it reads and what its functions begin."""
+        return (self.execution.records_read or 0) + self.run.records
 
     async def results(self) -> list[Any]:
         """The results of this shard. Raises what a reader raises, and CancelledError."""
@@ -109,8 +116,12 @@ class ExecutionPart:
         outs = self._outs(number, stage)
         try:
             async for records in self._records(number):
-                await self._pass_on(stage, outs, await chain.feed(records), results)
-            await self._pass_on(stage, outs, await chain.end(), results)
+                async with self._turn:
+                    given = await chain.feed(records)
+                await self._pass_on(stage, outs, given, results)
+            async with self._turn:
+                given = await chain.end()
+            await self._pass_on(stage, outs, given, results)
             for out in outs.values():
                 await out.close()
         except BaseException:
@@ -167,14 +178,18 @@ class ExecutionPart:
                 await outs[target].put(chosen)
 
     async def _targets(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
-        return await self.run.threads.in_pool(self.run, self._by_target, step, records)
+        async with self._turn:
+            return await self.run.threads.in_pool(self.run, self._by_target, step, records)
 
     def _by_target(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         assert step.function is not None
         by_target: dict[str, list[Any]] = {}
         for record in records:
             try:
-                target = self.members[self._owners[slot_of(step.function(record))]].id
+                key = step.function(record)
+                if isawaitable(key):
+                    raise TypeError("Step does not support async: repartition wants the key itself; map it before")
+                target = self.members[self._owners[slot_of(key)]].id
             except Cancelled:
                 raise
             except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker

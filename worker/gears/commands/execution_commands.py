@@ -12,8 +12,8 @@ from shardqa.worker.gears.commands.rg_commands import RgCommand
 from shardqa.worker.gears.pipeline.execution_list import NO_CLUSTER, Execution, Executions
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.pipeline.steps import GearsStep
+from shardqa.worker.gears.sessions.script import BadArguments
 
-MISSING = "ERR execution does not exist; RG.DUMPEXECUTIONS lists what does"
 RUNNING = "ERR execution is still running; RG.GETRESULTSBLOCKING waits for it"
 
 
@@ -40,26 +40,26 @@ class ExecutionCommands:
             "RG.ABORTEXECUTION": RgCommand(self._abort, 1, 1),
         }
 
+    def _known(self, id: str) -> Execution:
+        """Raises BadArguments."""
+        if (execution := self._executions.get(id)) is None:
+            raise BadArguments("execution does not exist; RG.DUMPEXECUTIONS lists what does")
+        return execution
+
     async def _dump(self, statistics: bool, _run: Run, _words: list[str]) -> bytes:
         return resp.encode([_listed(execution, statistics) for execution in reversed(self._executions.all())])
 
     async def _results(self, _run: Run, words: list[str]) -> bytes:
-        execution = self._executions.get(words[0])
-        if execution is None:
-            return resp.error(MISSING)
+        execution = self._known(words[0])
         return resp.encode([execution.results, execution.errors]) if execution.is_done() else resp.error(RUNNING)
 
     async def _results_blocking(self, _run: Run, words: list[str]) -> bytes:
-        execution = self._executions.get(words[0])
-        if execution is None:
-            return resp.error(MISSING)
+        execution = self._known(words[0])
         await execution.wait()
         return resp.encode([execution.results, execution.errors])
 
     async def _drop(self, _run: Run, words: list[str]) -> bytes:
-        execution = self._executions.get(words[0])
-        if execution is None:
-            return resp.error(MISSING)
+        execution = self._known(words[0])
         if not execution.is_done():
             return resp.error("ERR can not drop a running execution; RG.ABORTEXECUTION ends it")
         self._executions.drop(execution)
@@ -67,9 +67,7 @@ class ExecutionCommands:
         return resp.OK
 
     async def _abort(self, _run: Run, words: list[str]) -> bytes:
-        execution = self._executions.get(words[0])
-        if execution is None:
-            return resp.error(MISSING)
+        execution = self._known(words[0])
         if not execution.is_done():
             execution.run.cancel()
             await self._tell_others("ABORTED", execution.id)
@@ -80,9 +78,7 @@ class ExecutionCommands:
         id, scope = words[0], words[1] if len(words) == 2 else "CLUSTER"
         if scope.upper() not in ("SHARD", "CLUSTER"):
             return resp.error(f"ERR {scope[:40]!r} is neither SHARD nor CLUSTER")
-        execution = self._executions.get(id)
-        if execution is None:
-            return resp.error(MISSING)
+        execution = self._known(id)
         plans = [self._plan(execution, statistics)]
         if scope.upper() == "CLUSTER" and self._cluster.enabled and execution.keeps_results:
             others = await self._cluster.other_masters()

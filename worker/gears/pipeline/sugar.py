@@ -70,10 +70,7 @@ def add_value(_key: Any, accumulator: Any, value: Any) -> Any:
 
 
 def gather(_key: Any, accumulator: list[Any] | None, record: Any) -> list[Any]:
-    if accumulator is None:
-        return [record]
-    accumulator.append(record)
-    return accumulator
+    return gather_all(accumulator, record)
 
 
 class _Reduce:
@@ -98,8 +95,6 @@ class _Refuse:
 
 
 refusing = _Refuse
-
-
 reducing = _Reduce
 
 

@@ -263,6 +263,11 @@ class Registrations:
         seconds = max(usual, registration.idle)
         return seconds if registration.id in self._run_once else max(seconds, FIRST_RUN * usual)
 
+    def idle_of(self, id: str) -> float:
+        """Seconds after which an execution stands still; `id` is its registration's, or empty."""
+        registration = self._by_id.get(id)
+        return self._settings.idle() if registration is None else registration.idle or self._settings.idle()
+
     def has_run(self, registration: Registration) -> None:
         self._run_once.add(registration.id)
 

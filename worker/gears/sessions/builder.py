@@ -8,13 +8,8 @@ from typing import Any
 from shardqa.worker.gears.pipeline import sugar
 from shardqa.worker.gears.pipeline.plan import RunPlan
 from shardqa.worker.gears.pipeline.steps import GearsStep, Kind, is_async
-from shardqa.worker.gears.sessions.builder_options import (
-    MODES,
-    READERS,
-    registration_of,
-    run_plan_of,
-    unknown_options,
-)
+from shardqa.worker.gears.registrations.registrations import Registration
+from shardqa.worker.gears.sessions.builder_options import MODES, READERS, add_options, run_plan_of, unknown_options
 from shardqa.worker.gears.sessions.session import Session
 
 Function = Callable[..., Any]
@@ -166,12 +161,13 @@ class Builder:
             _check_function("onRegistered", onRegistered)
         for name in unknown_options("register", self._reader, options):
             self._session.note(f"register of a {self._reader} ignores the unknown argument {name}")
-        registration = registration_of(
-            self._session, self._reader, prefix, tuple(self._steps), convertToStr, collect, mode, options
+        session, description, steps = self._session, self._description, tuple(self._steps)
+        registration = Registration(
+            "", session.id, session.user, self._reader, mode, description, steps, bool(convertToStr), bool(collect)
         )
-        registration.description = self._description
-        registration.id = self._session.next_id(registration)
-        self._session.register(registration, onRegistered)
+        add_options(session, registration, prefix, options)
+        registration.id = session.next_id(registration)
+        session.register(registration, onRegistered)
         return registration.id
 
     def _step(self, kind: Kind, function: Function) -> Builder:

@@ -26,15 +26,7 @@ RUN_OPTIONS = {
 }
 REGISTER_OPTIONS = {
     "KeysReader": ("eventTypes", "keyTypes", "commands", "readValue", "regex", "noScan", *PACE),
-    "StreamReader": (
-        "batch",
-        "duration",
-        "onFailedPolicy",
-        "onFailedRetryInterval",
-        "trimStream",
-        "regex",
-        *PACE,
-    ),
+    "StreamReader": ("batch", "duration", "onFailedPolicy", "onFailedRetryInterval", "trimStream", "regex", *PACE),
     "CommandReader": ("trigger", "inorder", "hook", "keyprefix"),
 }
 STREAM_EVENTS = ("xadd", "restore", "rename_to", "copy_to")  # by which messages come to a key
@@ -81,32 +73,13 @@ def run_plan_of(
     return RunPlan(reader, argument, steps, bool(convert), mode != "async", bool(collect), kept)
 
 
-def registration_of(
-    session: Session,
-    reader: str,
-    prefix: str,
-    steps: tuple[GearsStep, ...],
-    convert: bool,
-    collect: bool,
-    mode: str,
-    options: Mapping[str, Any],
-) -> Registration:
+def add_options(session: Session, registration: Registration, prefix: str, options: Mapping[str, Any]) -> None:
     """Raises TypeError and ValueError with what is wrong."""
+    reader, mode = registration.reader, registration.mode
     if reader not in REGISTER_OPTIONS:
         raise ValueError(f"{reader} can't be registered; {', '.join(REGISTER_OPTIONS)} can")
     options = {name: value for name, value in options.items() if value is not None or name not in COMMON}
-    registration = Registration(
-        id="",
-        session=session.id,
-        user=session.user,
-        reader=reader,
-        mode=mode,
-        description=None,
-        steps=steps,
-        convert=bool(convert),
-        collect=bool(collect),
-        privileged=bool(options.get("privileged", False)),
-    )
+    registration.privileged = bool(options.get("privileged", False))
     if reader != "CommandReader":
         registration.concurrency = _number("concurrency", options.get("concurrency", 1), 1)
         registration.idle = _number("ExecutionMaxIdleTime", options.get("ExecutionMaxIdleTime", 0), 0) / 1000
@@ -124,7 +97,6 @@ def registration_of(
         case _:
             registration.prefix = _prefix(session, options.get("regex", prefix))
             _keys_reader(session, registration, options)
-    return registration
 
 
 def _command_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:

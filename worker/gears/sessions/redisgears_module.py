@@ -13,7 +13,6 @@ from typing import Any
 
 from shardqa.worker.calls import Argument
 from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
-from shardqa.worker.gears.pipeline.futures import GearsFuture
 from shardqa.worker.gears.pipeline.inner_commands import InnerCommands
 from shardqa.worker.gears.pipeline.readers import text
 from shardqa.worker.gears.pipeline.run import current, enter
@@ -93,5 +92,5 @@ def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any])
         "isInAtomicBlock": script_functions.is_in_atomic_block,
         "getGearsSession": current,
         "setGearsSession": enter,
-        "GearsFuture": GearsFuture,
+        "GearsFuture": script_functions.gears_future,
     }

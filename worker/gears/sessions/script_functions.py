@@ -15,11 +15,13 @@ from typing import Any
 from redis import ResponseError
 
 from shardqa.worker.calls import Argument, Calls, section
+from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
 from shardqa.worker.gears.pipeline.futures import GearsFuture, PlainFuture
 from shardqa.worker.gears.pipeline.readers import text
 from shardqa.worker.gears.pipeline.run import FlatError, Run, current, enter
 from shardqa.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.worker.gears.sessions.builder import Builder
+from shardqa.worker.gears.sessions.script_module import of_script
 from shardqa.worker.gears.sessions.session import Session
 from shardqa.worker.gears.sessions.time_event import register_timer
 from shardqa.worker.gears.settings import WorkerSettings
@@ -70,7 +72,7 @@ def common(host: ScriptHost) -> dict[str, Any]:
         "get_command": get_command,
         "call_next": call_next,
         "runCoroutine": run_coroutine,
-        "gearsFuture": GearsFuture,
+        "gearsFuture": gears_future,
         "createFuture": PlainFuture,
         "setFutureResults": set_future_results,
         "setFutureException": set_future_exception,
@@ -115,6 +117,16 @@ def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
     spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
     spellings["GearsConfigGet"] = names["gearsConfigGet"]
     return {**spellings, **IMPORTED, "redisgears": module, "rg": module}
+
+
+def gears_future() -> GearsFuture:
+    """Suspends the record of the step that returns it."""
+    if current_or_begun_by() is None or of_script() is not None:
+        raise RuntimeError(
+            "Future object can only be created inside certain execution steps: call gearsFuture() in the function of "
+            "a step and return it there; createFuture() makes one for any coroutine"
+        )
+    return GearsFuture()
 
 
 def set_future_results(future: PlainFuture, result: Any) -> None:

@@ -42,13 +42,7 @@ class RegistrationRuns:
         self._registrations.count_queue(lambda registration: self._running[registration.id])
 
     async def run(
-        self,
-        run: Run,
-        registration: Registration,
-        records: list[Any],
-        *,
-        listed: bool = False,
-        in_queue: bool = False,
+        self, run: Run, registration: Registration, records: list[Any], *, listed: bool = False, in_queue: bool = False
     ) -> list[Any] | None:
         """Returns the records that these became, or None when a step failed (the run has the error).
 
