@@ -50,12 +50,13 @@ def of_answer(answer: Answer) -> str:
         return _card(f"{_excerpts(answer)}<p class='facts'>{_percent(answer.score)} sure</p>")
     first = answer.start - answer.passage_start
     before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
+    sure = "Pinned" if answer.pinned else f"{_percent(answer.score)} sure"
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
     quoted = _quoted(f"{escape(before)}<mark>{escape(answer.answer)}</mark>{escape(after)}")
     return _card(
         f"<p class='answer-text' dir='auto'>{escape(answer.answer)}</p>"
-        f"<p class='facts'>{_percent(answer.score)} sure, from {_document(answer)}{where}</p>"
-        f"{_row(answer.place) or quoted}"
+        f"<p class='facts'>{sure}, from {_document(answer)}{where}</p>"
+        f"{_row(answer.place) or quoted * (not answer.pinned)}"
     )
 
 

@@ -23,8 +23,7 @@ export function answerParts(answer, again) {
     answer.warnings.map((warning) => note(`Mind that ${warning}.`)),
     answer.no_answer ? noAnswerCard(answer) : answerCard(answer),
     isFar(answer) ? passagesLeft(answer) : candidatesSection(answer),
-    why(answer),
-    howSection(answer, again),
+    answer.pinned ? [] : [why(answer), howSection(answer, again)],
   ]
     .flat()
     .filter(Boolean);
@@ -38,7 +37,7 @@ const isFar = (answer) => answer.no_answer && answer.parts.length === 0;
 /** One sentence for screen readers. */
 export function spoken(answer) {
   if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${answer.parts[0].text}`;
-  return `Answer: ${answer.answer}. ${confidence(answer)}, from ${answer.title || answer.document}.`;
+  return `Answer: ${answer.answer}. ${answer.pinned ? "Pinned" : confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
 function answerCard(answer) {
@@ -126,6 +125,7 @@ export function confidence({ score, lines }) {
 }
 
 function sure(answer) {
+  if (answer.pinned) return pin();
   const { lines } = answer;
   return make(
     "details",
@@ -140,6 +140,15 @@ function sure(answer) {
     ),
   );
 }
+
+/** In place of a score: nothing was searched for this answer. */
+const pin = () =>
+  make(
+    "details",
+    { class: "sure pinned" },
+    make("summary", {}, "Pinned"),
+    make("p", { class: "explained" }, "Whoever keeps these documents has chosen this place for the question. Nothing was searched."),
+  );
 
 function gauge(score) {
   const fill = make("i");
@@ -167,6 +176,7 @@ function cacheChip(answer, again) {
 /** The two sentences around the mark; the rest of the passage on a press. */
 function passage(candidate) {
   if (candidate.place?.cells) return row(candidate.place.cells, candidate.answer);
+  if (candidate.passage === candidate.answer) return null;
   const [before, inside, after] = split(candidate.passage, candidate.start - candidate.passage_start, candidate.end - candidate.passage_start);
   const mark = make("mark", {}, inside);
   const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);

@@ -136,7 +136,7 @@ async function ask(text, { fresh = false, remember = true, view = "answer", with
     const parts = answerParts({ ...answer, filter: titled(within) }, () => ask(text, { fresh: true, remember: false, within }));
     show(within === null ? parts : [narrowed(text, within), ...parts], spoken(answer));
     if (!answer.no_answer) last = { title: answer.title, corpus: corpus.value };
-    byId("model").textContent = answer.model;
+    byId("model").textContent = answer.pinned ? "" : answer.model;
     rememberQuestion(text, answer.corpus);
     rememberCorpus(corpus.value);
     showRecent();
