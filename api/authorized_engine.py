@@ -151,6 +151,10 @@ class AuthorizedEngine:
         self._corpus(corpus)
         return self._engine.tasks
 
+    async def tasks_under_way(self, corpus: str) -> http_schema.Tasks:
+        """Raises NotAllowed."""
+        return http_schema.Tasks(tasks=await self.tasks(corpus).under_way(keys.check_corpus(corpus)))
+
     async def task(self, id: str) -> http_schema.Task:
         """Raises UnknownTask, NotAllowed."""
         task = await self._engine.tasks.of(id)

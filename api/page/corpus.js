@@ -1,9 +1,10 @@
 // One corpus: how much it holds, how far its vectors are, and its documents, to be found, opened and removed.
 
-import { byId, count, foreign, make, percent, plural, problemCard } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plural, problemCard, readingOf } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { removeSoon } from "/static/undo.js";
 
+const OFTEN = 1000; // ms between two looks, while files are being read
 const EVERY = 3000; // ms between two looks, while vectors are being made
 const SHOWN = 200; // rows at first, and by each press more
 const MOST = 10_000; // documents that are fetched to be sorted; of more, the first
@@ -34,6 +35,7 @@ async function load() {
     byId("documents").replaceChildren(...(problem.status === 404 ? [make("p", {}, make("a", { href: "/" }, "Add a text on the first page"))] : [problemCard(problem, load)]));
   }
   byId("documents").setAttribute("aria-busy", "false");
+  watchTasks().catch(() => {}); // for those alone who may add
   showAsked().catch(() => {}); // for those alone who may see it, where the server notes it
 }
 
@@ -53,6 +55,29 @@ async function showAsked() {
     ),
   );
   byId("asked").querySelector(".scroll").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
+}
+
+/** The files that are being read into the corpus, until none is; what they brought is listed then. */
+async function watchTasks() {
+  const tasks = await client.tasks({ corpus: name });
+  const before = byId("tasks").children.length;
+  byId("tasks").replaceChildren(...tasks.map(taskRow));
+  if (tasks.length > 0) setTimeout(() => watchTasks().catch(() => {}), OFTEN);
+  else if (before > 0) await load();
+}
+
+function taskRow(task) {
+  const share = task.texts > 0 ? task.stored / task.texts : null;
+  const of = task.total > 1 ? ` (${plural(task.total, "file", "files")} in all)` : "";
+  const cancel = () => client.cancel(task.id).catch(() => {}); // the next look tells
+  return make(
+    "li",
+    {},
+    make("span", {}, "Reading ", foreign(task.file ?? "files"), of),
+    make("progress", { max: 1, value: share, "aria-label": `${task.file}, stored` }),
+    make("span", { class: "quiet" }, task.stage === "cancelling" ? "cancelling …" : readingOf(task)),
+    task.stage === "cancelling" ? null : make("button", { type: "button", class: "plain", click: cancel, "aria-label": `Cancel ${task.file}` }, "Cancel"),
+  );
 }
 
 /** The sizes; again after a while, where passages still lack vectors. */

@@ -48,3 +48,6 @@ export const percent = (score) => (score > 0 && score < 0.005 ? "<1 %" : `${Math
 export const count = (number) => number.toLocaleString("en");
 
 export const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** How far a task is with the file that it reads. */
+export const readingOf = ({ texts, stored }) => (texts > 1 ? `${count(stored)} of ${plural(texts, "text", "texts")}` : "reading …");

@@ -1,7 +1,8 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
-import { byId, foreign, make, percent, plural } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plural, readingOf } from "/static/dom.js";
 import { client } from "/static/client.js";
+import { Problem } from "/static/shardqa.js";
 import { removeSoon } from "/static/undo.js";
 import { upload } from "/static/upload.js";
 
@@ -71,7 +72,10 @@ async function takeFiles(files, added) {
   let taken = 0;
   let passages = 0;
   for (const [number, file] of files.entries()) {
-    if (rows[number].stop.signal.aborted) continue;
+    if (rows[number].stop.signal.aborted) {
+      rows[number].cancelled({ stored: 0 });
+      continue;
+    }
     say(`Adding ${file.name} …`);
     const outcome = await takeFile(file, corpus, rows[number]);
     taken += outcome.documents;
@@ -89,21 +93,25 @@ async function takeFiles(files, added) {
 async function takeFile(file, corpus, row) {
   try {
     if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-    const outcome = await upload(file, corpus, row.sent, row.stop.signal);
+    const task = await upload(file, corpus, { sent: row.sent, step: row.step, signal: row.stop.signal });
+    if (task.stage === "cancelled") return row.cancelled(task), { documents: 0, passages: 0 };
+    const [{ outcome, problem }] = task.results;
+    if (problem) throw new Problem(problem);
     const texts = outcome.documents.slice(0, LISTED).map((one) => addedRow(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
     const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
     row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), texts);
     return { documents: outcome.documents.length, passages };
   } catch (problem) {
-    if (!row.stop.signal.aborted) row.ended("not added", [problem.message], []);
+    if (problem.code === "cancelled") row.cancelled({});
+    else row.ended("not added", [problem.message], []);
     return { documents: 0, passages: 0 };
   }
 }
 
-/** A line of the list of files: name, how much has been sent, then its texts (one stands for the file) and what is left out. */
+/** A line of the list of files: name, how much has been sent and stored, then its texts (one stands for the file) and what is left out. */
 function fileRow(file) {
-  const bar = make("progress", { max: 1, value: 0, "aria-label": `${file.name}, sent` });
+  const bar = make("progress", { max: 1, value: 0, "aria-label": `${file.name}, sent and stored` });
   const outcome = make("span", { class: "quiet" });
   const reasons = make("ul", {});
   const name = make("span", {}, foreign(file.name));
@@ -111,22 +119,28 @@ function fileRow(file) {
   const row = make("li", {}, name, bar, outcome, cancel, reasons);
   row.stop = new AbortController();
   function stop() {
-    row.stop.abort();
-    bar.hidden = true;
     cancel.remove();
-    outcome.textContent = "cancelled";
+    outcome.textContent = "cancelling …";
+    row.stop.abort();
   }
   row.sent = (share) => {
     bar.value = share;
-    outcome.textContent = share < 1 ? percent(share) : "reading …";
+    outcome.textContent = share < 1 ? `sent ${percent(share)}` : "reading …";
   };
+  row.step = (task) => {
+    if (row.stop.signal.aborted) return;
+    if (task.texts > 0) bar.value = task.stored / task.texts;
+    else bar.removeAttribute("value");
+    outcome.textContent = readingOf(task);
+  };
+  row.cancelled = ({ stored, texts }) => row.ended(stored > 0 ? `cancelled; at least ${count(stored)} of ${plural(texts, "text", "texts")} are there` : texts > 0 ? "cancelled; some of its texts may be there" : "cancelled", [], []);
   row.ended = (text, why, texts) => {
     bar.hidden = true;
     cancel.remove();
     outcome.textContent = text;
     reasons.replaceChildren(...texts, ...why.map((reason) => make("li", {}, reason)));
     if (texts.length === 1) for (const part of [name, outcome]) part.hidden = true;
-    row.classList.toggle("bad", texts.length === 0);
+    row.classList.toggle("bad", texts.length === 0 && why.length > 0);
     row.classList.toggle("partly", texts.length > 0 && why.length > 0);
   };
   byId("files-taken").prepend(row);

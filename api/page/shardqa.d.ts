@@ -177,6 +177,28 @@ export interface FileOutcome {
   lost: { place: string; reason: string }[];
 }
 
+export interface SentFile {
+  file: string;
+  status: number;
+  outcome?: FileOutcome;
+  problem?: ProblemDetails;
+}
+
+/** Files that are read behind the reply: `stored` of the `texts` of `file` are there, beside `documents` of the files before. */
+export interface Task {
+  id: string;
+  corpus: string;
+  stage: "running" | "cancelling" | "done" | "cancelled" | "broken";
+  total: number;
+  file?: string;
+  texts: number;
+  stored: number;
+  documents: number;
+  refused: number;
+  results: SentFile[];
+  detail?: string;
+}
+
 export interface StoredDocument {
   id: string;
   text: string;
@@ -277,6 +299,11 @@ export class Client {
   add(document: NewDocument, options?: Signal): Promise<Ingested>;
   addMany(documents: NewDocument[], options?: OfCorpus): Promise<Outcomes>;
   addFile(file: Blob & { name?: string }, options?: OfCorpus & { name?: string; replace?: boolean }): Promise<FileOutcome>;
+  addFiles(files: File[], options?: OfCorpus & { replace?: boolean }): Promise<Task>;
+  task(id: string, options?: Signal): Promise<Task>;
+  tasks(options?: OfCorpus): Promise<Task[]>;
+  cancel(id: string, options?: Signal): Promise<Task>;
+  finished(id: string, options?: Signal & { step?: (task: Task) => void }): Promise<Task>;
   file(id: string, options?: OfCorpus): Promise<Blob>;
   page(id: string, options: OfCorpus & { start: number; end: number }): Promise<Blob>;
   document(id: string, options?: OfCorpus): Promise<StoredDocument>;

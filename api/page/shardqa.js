@@ -3,6 +3,8 @@
 
 const BUSY = new Set([429, 503, 504]); // what passes: the same call may succeed soon
 const FIRST_PAUSE = 200; // ms; doubles with each failure
+const FIRST_LOOK = 100; // ms after a task began, until it is looked at again; doubles, too
+const LAST_LOOK = 1000; // ms between two looks at most
 
 /** A failure of any kind, as RFC 9457 has it: `code` is for programs, `remedy` for people. */
 export class Problem extends Error {
@@ -62,6 +64,38 @@ export class Client {
   addFile(file, { corpus, name = file.name, replace, signal } = {}) {
     const path = `/v1/files/${encodeURIComponent(name)}${query({ corpus, replace })}`;
     return this.call("PUT", path, { file, signal });
+  }
+
+  /** Sends Files, and replies with a task while they are read: `finished` awaits its end. */
+  addFiles(files, { corpus, replace, signal } = {}) {
+    const form = new FormData();
+    for (const file of files) form.append("file", file, file.name);
+    return this.call("POST", `/v1/files${query({ corpus, replace, wait: false })}`, { file: form, signal });
+  }
+
+  /** How far a task is, and the outcome of each file that is read. */
+  task(id, { signal } = {}) {
+    return this.call("GET", `/v1/tasks/${encodeURIComponent(id)}`, { signal });
+  }
+
+  /** The tasks of a corpus that are under way, without their files' outcomes. */
+  async tasks({ corpus, signal } = {}) {
+    return (await this.call("GET", `/v1/tasks${query({ corpus })}`, { signal })).tasks;
+  }
+
+  /** Ends a task within seconds; what it has stored stays. */
+  cancel(id, { signal } = {}) {
+    return this.call("DELETE", `/v1/tasks/${encodeURIComponent(id)}`, { signal });
+  }
+
+  /** A task once it has ended: done, cancelled or broken. `step(task)` is called as it goes on. */
+  async finished(id, { step = () => {}, signal } = {}) {
+    for (let wait = FIRST_LOOK; ; wait = Math.min(2 * wait, LAST_LOOK)) {
+      const task = await this.task(id, { signal });
+      if (task.stage !== "running" && task.stage !== "cancelling") return task;
+      step(task);
+      await pause(wait, signal);
+    }
   }
 
   /** The file that a document was read from, as a Blob. */
@@ -127,7 +161,7 @@ export class Client {
     const headers = { Accept: "application/json, application/problem+json" };
     if (this.#key) headers.Authorization = `Bearer ${this.#key}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    else if (file !== undefined) headers["Content-Type"] = "application/octet-stream";
+    else if (file !== undefined && !(file instanceof FormData)) headers["Content-Type"] = "application/octet-stream";
     const sent = body !== undefined ? JSON.stringify(body) : file;
     let reply;
     try {

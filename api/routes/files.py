@@ -26,6 +26,7 @@ from shardqa.schema import Document, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each
 MAX_FILES = 1_000  # of one form
+SLICE = 250  # documents of a file that are put between two steps of its task
 FORM = "multipart/form-data"
 FORM_SCHEMA = {
     "type": "object",
@@ -197,7 +198,8 @@ async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | N
     async def work() -> None:
         try:
             for part in sent:
-                result = await _add_one(part, corpus, replace, request_id, state)
+                task.file, task.texts, task.stored = part.filename, 0, 0
+                result = await _add_one(part, corpus, replace, request_id, state, task)
                 task.results.append(result)
                 task.documents += len(result.outcome.documents) if result.outcome else 0
                 task.refused += result.problem is not None
@@ -221,17 +223,21 @@ def _task_reply(task: Task) -> Response:
     return Response(task.model_dump_json(exclude_none=True), 202, headers, media_type="application/json")
 
 
-async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str, state: State) -> SentFile:
+async def _add_one(
+    part: UploadFile, corpus: str, replace: bool, request_id: str, state: State, task: Task | None = None
+) -> SentFile:
     name = part.filename or "file"
     try:
-        outcome = await _add(await part.read(), name, corpus, replace, state)
+        outcome = await _add(await part.read(), name, corpus, replace, state, task)
     except ShardqaError as fault:
         problem = problems.of(fault, request_id)
         return SentFile(file=name, status=problem.status, problem=problem)
     return SentFile(file=name, status=_status(outcome), outcome=outcome)
 
 
-async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> FileOutcome:
+async def _add(
+    content: bytes, name: str, corpus: str, replace: bool, state: State, task: Task | None = None
+) -> FileOutcome:
     items = await _read(content, name, state)
     textless = [item for item in items if isinstance(item, Textless)]
     outcome = FileOutcome(
@@ -241,7 +247,11 @@ async def _add(content: bytes, name: str, corpus: str, replace: bool, state: Sta
         lost=[LeftOut(place=item.place, reason=item.reason) for item in items if isinstance(item, Lost)],
     )
     documents = [item.model_copy(update={"corpus": corpus}) for item in items if isinstance(item, Document)]
-    every = await state.engine.put_each(documents, replace) if documents else []  # what a file lacks no cluster mends
+    every: list[Ingested | Exception] = []
+    for first in range(0, len(documents), SLICE):
+        if task:
+            task.texts, task.stored = len(documents), first
+        every += await state.engine.put_each(documents[first : first + SLICE], replace)
     for document, done in zip(documents, every, strict=True):
         if isinstance(done, Ingested):
             outcome.documents.append(done)

@@ -5,20 +5,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
 from shardqa.api import problems, streaming
 from shardqa.api.gate import Route, needs
 from shardqa.api.state import Shared, State
-from shardqa.http_schema import Task
+from shardqa.http_schema import Task, Tasks
 
 PAUSE = 0.5  # seconds between two looks
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 Id = Annotated[str, Path(description="The task's id.")]
+
+
+@router.get("/tasks", response_model=Tasks, summary="List tasks", dependencies=[needs("ingest")])
+async def get_tasks(
+    state: Shared, corpus: Annotated[str | None, Query(description="Without it, the default corpus.")] = None
+) -> Response:
+    """Files that are being read for a corpus; those that have ended are found by their id alone."""
+    found = await state.engine.tasks_under_way(state.corpus_of(corpus))
+    return Response(found.model_dump_json(exclude_none=True), media_type="application/json")
 
 
 @router.get(

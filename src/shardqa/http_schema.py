@@ -256,10 +256,17 @@ class Task(BaseModel):
     corpus: str
     stage: Literal["running", "cancelling", "done", "cancelled", "broken"] = "running"
     total: int  # files
-    documents: int = 0  # taken so far
+    file: str | None = None  # that is under way
+    texts: int = 0  # that it holds, once it is read: rows of a table, entries of an archive
+    stored: int = 0  # of these, so far
+    documents: int = 0  # taken of the files before
     refused: int = 0  # files
     results: list[SentFile] = Field(default_factory=list)  # of the files read so far, in order
     detail: str | None = None  # of a broken one, why
+
+
+class Tasks(BaseModel):
+    tasks: list[Task]  # under way, without `results`
 
 
 class FileFormat(BaseModel):

@@ -116,6 +116,11 @@ def task_mark(id: str) -> str:
     return f"task:{{{id}}}:mark"
 
 
+def tasks(corpus: str) -> str:
+    """Set, expires: ids of the tasks that put files into the corpus."""
+    return f"tasks:{check_corpus(corpus)}"
+
+
 def asked(corpus: str) -> str:
     return f"{ASKED}{check_corpus(corpus)}"
 

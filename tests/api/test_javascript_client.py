@@ -32,6 +32,10 @@ async (corpus) => {
     (one) => (typeof one === "string" ? { question: one, corpus } : one)));
   const stored = await client.document("a/mill #1", { corpus });
   await client.delete("weir", { corpus });
+  const task = await client.addFiles([new File(["The barn is red."], "barn.txt")], { corpus });
+  const { stage, results } = await client.finished(task.id);
+  const open = (await client.tasks({ corpus })).length;
+  const tasks = [stage, results[0].status, open, (await client.cancel(task.id)).stage];
   const listed = (await client.corpora()).corpora.find((one) => one.name === corpus);
   const size = (await client.corpus(corpus)).corpus.documents;
   const dropped = await client.drop(corpus);
@@ -52,7 +56,8 @@ async (corpus) => {
     answer: [...text].slice(answer.start, answer.end).join(""), ids: ids.sort(), found: found.passages[0].document,
     filtered: [later.answer, kept.passages.map((one) => one.document), left.passages.length],
     why: why.answer.answer, batch: batch.map((one) => one.status), year: stored.metadata.year,
-    listed: listed.documents, size, dropped: dropped.documents, formats: formats.length > 5, fault, late, tries, nobody,
+    tasks, listed: listed.documents, size, dropped: dropped.documents, formats: formats.length > 5, fault, late, tries,
+    nobody,
   };
 }
 """
@@ -70,9 +75,10 @@ def test_the_client_does_all_that_the_api_does(open_page: OpenPage, api: Server,
         "why": "1871",
         "batch": [200, 422],
         "year": 1871,
-        "listed": 2,
-        "size": 2,
-        "dropped": 2,
+        "tasks": ["done", 201, 0, "done"],
+        "listed": 3,
+        "size": 3,
+        "dropped": 3,
         "formats": True,
         "fault": {"isProblem": True, "code": "unknown_corpus", "status": 404},
         "late": "http_503",

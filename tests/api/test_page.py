@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.api.conftest import OpenPage, Server
+from shardqa.cluster.local import LocalCluster
+from tests.api.conftest import OpenPage, Server, StartApi
 from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
@@ -221,6 +222,41 @@ def test_a_chosen_file_can_be_asked(open_page: OpenPage, api: Server, corpus: st
     assert page.locator(".answer-text").inner_text() == "Piet Vermeer"
 
 
+# Puts the rows of a file one by one, two a second.
+SLOW = """
+import asyncio
+from shardqa.api.authorized_engine import AuthorizedEngine
+from shardqa.api.routes import files
+files.SLICE = 1
+put = AuthorizedEngine.put_each
+async def slow(*given):
+    await asyncio.sleep(0.5)
+    return await put(*given)
+AuthorizedEngine.put_each = slow
+"""
+
+
+def test_rows_of_a_file_are_counted_and_cancelled_also_on_the_page_of_their_corpus(
+    open_page: OpenPage, start_api: StartApi, cluster: LocalCluster, corpus: str
+) -> None:
+    server = start_api(SLOW, redis=cluster.seed())
+    page = open_page(server, "/")
+    open_own_text(page)
+    page.locator("#into").fill(corpus)
+    rows = "".join(f"Ada {n},rows\n" for n in range(200))
+    page.locator("#files").set_input_files(
+        {"name": "crew.csv", "mimeType": "text/csv", "buffer": f"Name,Task\n{rows}".encode()}
+    )
+    row = page.locator("#files-taken li", has_text="crew.csv")
+    row.get_by_text(re.compile(r"[1-9]\d* of 200 texts")).wait_for(timeout=60_000)
+    other = open_page(server, f"/corpus/{corpus}")
+    other.locator("#tasks").get_by_text(re.compile(r"[1-9]\d* of 200 texts")).wait_for(timeout=60_000)
+    other.get_by_role("button", name="Cancel crew.csv").click()
+    row.get_by_text(re.compile("cancelled; at least .* of 200 texts")).wait_for(timeout=60_000)
+    other.locator("#documents tbody tr").first.wait_for(timeout=60_000)
+    assert other.locator("#tasks li").count() == 0
+
+
 def test_a_file_with_a_blank_page_is_taken_and_says_so_without_alarm(
     open_page: OpenPage, api: Server, corpus: str
 ) -> None:
@@ -238,8 +274,8 @@ def test_a_file_with_a_blank_page_is_taken_and_says_so_without_alarm(
     assert not page.locator("#added-status.bad, #files-taken li.bad").count()
 
 
-def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(open_page: OpenPage, lonely: Server) -> None:
-    page = open_page(lonely, "/")
+def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(open_page: OpenPage, api: Server) -> None:
+    page = open_page(api, "/")
     page.evaluate(
         """() => {
             const transfer = new DataTransfer();

@@ -46,6 +46,7 @@ def test_a_task_tells_each_files_outcome_at_its_end(http: httpx.Client, api: Ser
         done = wait_until(lambda: one if (one := client.task(task.id)).stage == "done" else None, "done")
         assert (done.refused, [one.file for one in done.results]) == (0, ["test_tasks.py"])
         assert client.cancel(task.id).stage == "done"
+        assert client.tasks(corpus) == []
         corpus_now = client.corpus(corpus).corpus
         assert corpus_now is not None
         assert corpus_now.documents == len(FILES) + 1
@@ -65,6 +66,8 @@ def test_a_task_that_is_cancelled_keeps_what_it_has_done(
     with start_api(SLOW, redis=cluster.seed()).client() as http:
         address = begun(http, corpus)
         wait_until(lambda: http.get(address).json().get("documents"), "a document is there")
+        under_way = http.get("/v1/tasks", params={"corpus": corpus}).json()["tasks"]
+        assert [one["id"] for one in under_way] == [address.rpartition("/")[2]]
         assert http.delete(address).json()["stage"] in ("cancelling", "cancelled")
         assert 0 < ended(http, address, "cancelled")["documents"] < len(FILES)
 

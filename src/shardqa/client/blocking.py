@@ -165,6 +165,10 @@ class Client:
         """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
         return self._send(calls.task(id))
 
+    def tasks(self, corpus: str | None = None) -> list[Task]:
+        """Lists those of a corpus that are under way, without the outcomes of their files."""
+        return (self._send(calls.tasks(corpus))).tasks
+
     def cancel(self, id: str) -> Task:
         """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
         return self._send(calls.cancel(id))

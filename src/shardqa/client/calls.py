@@ -29,6 +29,7 @@ from shardqa.http_schema import (
     Search,
     StoredDocument,
     Task,
+    Tasks,
     Version,
 )
 from shardqa.question import CorporaChoice
@@ -162,6 +163,10 @@ def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool) ->
 
 def task(id: str) -> Call[Task]:
     return Call("GET", f"/v1/tasks/{_id(id)}", _as(Task))
+
+
+def tasks(corpus: str | None) -> Call[Tasks]:
+    return Call("GET", "/v1/tasks", _as(Tasks), {"corpus": corpus})
 
 
 def cancel(id: str) -> Call[Task]:

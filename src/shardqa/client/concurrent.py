@@ -169,6 +169,10 @@ class AsyncClient:
         """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
         return await self._send(calls.task(id))
 
+    async def tasks(self, corpus: str | None = None) -> list[Task]:
+        """Lists those of a corpus that are under way, without the outcomes of their files."""
+        return (await self._send(calls.tasks(corpus))).tasks
+
     async def cancel(self, id: str) -> Task:
         """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
         return await self._send(calls.cancel(id))

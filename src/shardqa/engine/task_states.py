@@ -3,6 +3,8 @@
 Its process renews a mark of life. Work that has not ended and has no mark is broken; who cancels it writes that there.
 """
 
+from contextlib import suppress
+
 from shardqa import keys
 from shardqa.engine.connections import Shards
 from shardqa.engine.files import as_bytes
@@ -25,7 +27,18 @@ class TaskStates:
         await self._shards.by_key(key, "SET", ALIVE, "NX", "EX", MARK_SECONDS)  # before the state: readers go by it
         mark = await self._shards.by_key(key, "GETEX", "EX", MARK_SECONDS)
         await self._shards.by_key(keys.task(task.id), "SET", task.model_dump_json(), "EX", KEPT_SECONDS)
+        listed = keys.tasks(task.corpus)
+        await self._shards.by_key(listed, "SADD" if task.stage == "running" else "SREM", task.id)
+        await self._shards.by_key(listed, "EXPIRE", KEPT_SECONDS)
         return as_bytes(mark or b"") != CANCELLED
+
+    async def under_way(self, corpus: str) -> list[Task]:
+        """Lists those of a corpus that go on, without the outcomes of their files. Raises ClusterUnavailable."""
+        found = list[Task]()
+        for id in await self._shards.by_key(keys.tasks(corpus), "SMEMBERS"):
+            with suppress(UnknownTask):
+                found.append(await self.of(as_bytes(id).decode()))
+        return [one.model_copy(update={"results": []}) for one in found if one.stage in ("running", "cancelling")]
 
     async def of(self, id: str) -> Task:
         """Raises UnknownTask, ClusterUnavailable."""
