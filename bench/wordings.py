@@ -216,7 +216,8 @@ def main(
         own = [one for one in questions if one.corpus == name]
         lost = [one.quote for one in own if not answering(corpus, one)]
         print(
-            f"{name}: {corpus.index.documents} documents, {len(corpus.index)} passages, {len(own)} questions",
+            f"{name}: {corpus.index.table.count_of_documents()} documents, {len(corpus.index)} passages, "
+            f"{len(own)} questions",
             flush=True,
         )
         for quote in lost:

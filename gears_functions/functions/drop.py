@@ -37,7 +37,7 @@ class Drop:
             is_known = False  # an index that can't be read must not keep what it is of
         dropped, index = self._sync.dropped, self._sync.index(corpus)
         settled = await self._sync.settled()
-        if index.documents or dropped.progress(corpus) or not is_known:
+        if index.table.count_of_documents() or dropped.progress(corpus) or not is_known:
             counts = {bucket: len(index.catalogue.of_bucket(bucket)) for bucket in index.catalogue.buckets()}
             await dropped.mark(corpus, sorted(settled), counts)
             await self._sync.changed(corpus)

@@ -110,7 +110,7 @@ class IngestMany:
         return done
 
     def _is_new(self, parsed: keys.DocKey, stored: Stored | None) -> bool:
-        is_known = self._sync.index(parsed.corpus).count_of_passages(parsed.document) > 0
+        is_known = self._sync.index(parsed.corpus).table.count_of(parsed.document) > 0
         return stored is not None and stored.text is None and stored.passages is None and not is_known
 
 

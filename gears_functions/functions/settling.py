@@ -94,7 +94,7 @@ class Settling:
             if cursor == b"0":
                 break
         for corpus, index in list(self._sync.corpora.items()):
-            for document in index.document_ids():
+            for document in index.table.documents():
                 if keys.doc(corpus, document) not in seen:
                     await self._settle_again(keys.doc(corpus, document))
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shardqa.bridges import Bridges, NamedBy
+from shardqa.gears_functions.index.passage_table import PassageTable, as_array
+from shardqa.gears_functions.index.selection import Chosen
 from shardqa.gears_functions.index.titles import Titles
 
 
@@ -41,3 +46,23 @@ def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
             if carrier is not None and (document not in led or carrier.share > led[document].source.share):
                 led[document] = Lead(title, carrier)
     return led
+
+
+def carried(
+    scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, chosen: Chosen | None
+) -> dict[int, Carried]:
+    """By row of the scores: the best passage of each document that a bridge leads to."""
+    leads = {table.numbers[name]: lead for name, lead in sources(crossings, titles).items() if name in table.numbers}
+    is_led_to = np.zeros(len(table.passages_of), dtype=np.bool_)
+    is_led_to[list(leads)] = True
+    slots = np.flatnonzero(is_led_to[as_array(table.document)] & (table.living() if chosen is None else chosen.mask))
+    rows = slots if chosen is None else np.searchsorted(chosen.slots, slots)
+    best = dict[int, tuple[float, str, int]]()  # by document: the least of (-score, key), and its row
+    for slot, row, number in zip(slots.tolist(), rows.tolist(), as_array(table.document)[slots].tolist(), strict=True):
+        candidate = (-float(scores[row]), table.keys[slot], row)
+        best[number] = min(best.get(number, candidate), candidate)
+    return {
+        row: Carried.of(leads[number], -negative, crossings.ceiling)
+        for number, (negative, _, row) in best.items()
+        if -negative < crossings.ceiling
+    }

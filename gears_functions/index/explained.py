@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.analysis import Query
 from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.carrying import Carried
-from shardqa.statistics import CorpusStatistics
+from shardqa.gears_functions.index.passage_table import PassageTable
+from shardqa.statistics import CorpusStatistics, QuestionVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,24 @@ class Seen:
     in_title: Callable[[str], int]
     in_pairs: Callable[[str, str], int]
     cosine: float | None  # how near its vector is to the question's; None where either has none
+
+    @classmethod
+    def of(cls, table: PassageTable, slot: int, question: QuestionVector | None) -> Seen:
+        cosine = None
+        if question is not None and table.vectors.has(slot, question.encoder):
+            cosine = float(table.vectors.cosines(question.encoder, question.vector, len(table.keys))[slot])
+        return cls(
+            words=table.words[slot],
+            title_words=table.title_words[slot],
+            in_body=lambda term: _count(*table.body.term(term), slot),
+            in_title=lambda term: _count(*table.title.term(term), slot),
+            in_pairs=lambda first, second: _count(*table.body.pair(first, second), slot),
+            cosine=cosine,
+        )
+
+
+def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:
+    return int(tf[slots == slot].sum())
 
 
 def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Carried | None = None) -> dict[str, Any]:

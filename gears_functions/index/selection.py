@@ -11,7 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shardqa.analysis import Query
+from shardqa.gears_functions.index import bm25
 from shardqa.gears_functions.index.postings import Counts, Postings
+from shardqa.statistics import CorpusStatistics
 
 A_LOOK_UP = 8  # places that can be tested one by one in the time of finding a passage's among all
 
@@ -79,3 +82,26 @@ class Selection:
     title: Field
     words: NDArray[np.int32]  # by row, as the next
     title_words: NDArray[np.int32]
+
+    def scores(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """BM25 of body, title and pairs, float64 [rows]."""
+        scores = np.zeros(len(self.words))
+        average = max(statistics.length, 1) / statistics.passages
+        title_average = max(statistics.title_length, 1) / statistics.passages
+        for term in query.terms:
+            weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
+            _add(scores, weight, self.body.term(term), self.words, average, bm25.B)
+            _add(scores, bm25.TITLE * weight, self.title.term(term), self.title_words, title_average, bm25.TITLE_B)
+        for first, second in query.pairs:
+            weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
+            _add(scores, weight, self.body.pair(first, second), self.words, average, bm25.B)
+        return scores
+
+
+def _add(
+    scores: NDArray[np.float64], weight: float, counts: Counts, lengths: NDArray[np.int32], average: float, b: float
+) -> None:
+    """Adds a term's part to the rows that hold it; most shards have no passage of most titles and pairs."""
+    rows, tf = counts
+    if len(rows):
+        scores[rows] += weight * bm25.bm25(tf, lengths[rows], average, b)

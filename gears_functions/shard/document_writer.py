@@ -168,7 +168,7 @@ class DocumentWriter:
 
     def _old_count(self, parsed: keys.DocKey, stored: Stored) -> int:
         """Returns one more than the highest number of a passage that the document may have."""
-        names = self._sync.index(parsed.corpus).passages_of(parsed.document)
+        names = self._sync.index(parsed.corpus).table.keys_of(parsed.document)
         return max([stored.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
 
     async def analysed(self, parts: Parts, frame: range) -> list[Analysed]:

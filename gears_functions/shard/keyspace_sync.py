@@ -119,7 +119,7 @@ class KeyspaceSync:
 
     async def read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
         """Makes the index hold what there is of a document whose change failed."""
-        names = passed_over.union(self.index(parsed.corpus).passages_of(parsed.document))
+        names = passed_over.union(self.index(parsed.corpus).table.keys_of(parsed.document))
         try:
             count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))
             names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count or 0)}
@@ -151,7 +151,7 @@ class KeyspaceSync:
         for name in [name for name in names if name.endswith(":0")]:
             with suppress(BadKey):
                 parsed = keys.parse_passage(name)
-                names.update(dict.fromkeys(self.index(parsed.corpus).passages_of(parsed.document)))
+                names.update(dict.fromkeys(self.index(parsed.corpus).table.keys_of(parsed.document)))
         return names
 
     async def _resync(self, reason: str) -> None:

@@ -55,13 +55,13 @@ class Removal:
         file = ("UNLINK", keys.file(parsed.corpus, parsed.document))  # that it was read from
         step = await self._epochs.remove(parsed.corpus, [*rest, file, *last])
         index = self._sync.index(parsed.corpus)
-        removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
+        removed = [name for name in index.table.keys_of(parsed.document) if index.remove(name)]
         self._epochs.written(step)
         return Removed(len(removed), step.epoch)
 
     async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:
         """Returns the numbers of all passages that the document may have."""
-        names = self._sync.index(parsed.corpus).passages_of(parsed.document)
+        names = self._sync.index(parsed.corpus).table.keys_of(parsed.document)
         numbers = {keys.parse_passage(name).n for name in names}
         try:
             count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shardqa import filters, keys
 from shardqa.analysis import query
 from shardqa.filters import DocumentFilter, FilterBounds
-from shardqa.gears_functions.index import corpus_index
+from shardqa.gears_functions.index import passage_table
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import total
@@ -93,7 +93,7 @@ def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_n
 
 def test_few_of_many_passages_have_the_same_scores_before_and_after_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few enough that each is looked up among a term's places, rather than each place among the passages."""
-    monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 50)
+    monkeypatch.setattr(passage_table, "COMPACT_DEAD", 50)
     index, parsed = Index(), query("which stone bridge over the river stone")
     for n in range(300):
         text = "river stone " * (n % 3) + f"bridge {n} over the river " * (1 + n % 2)
@@ -107,4 +107,4 @@ def test_few_of_many_passages_have_the_same_scores_before_and_after_compaction(m
         assert index.rank(parsed, statistics, 999, some) == wanted
         for n in range(20, 250):
             index.remove(keys.passage("c", str(n // 2), n % 2))
-    assert len(index._keys) < 300, "it was compacted"
+    assert len(index.table.keys) < 300, "it was compacted"

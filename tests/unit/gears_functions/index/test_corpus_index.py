@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shardqa import keys
 from shardqa.analysis import Query, query
 from shardqa.errors import BadData, BadKey
-from shardqa.gears_functions.index import bm25, corpus_index
+from shardqa.gears_functions.index import bm25, passage_table
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import CorpusStatistics, total
 from tests import exact
@@ -85,13 +85,13 @@ def test_after_any_changes_the_index_is_as_if_built_anew(
 
 
 def test_compaction_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 10)
+    monkeypatch.setattr(passage_table, "COMPACT_DEAD", 10)
     passages = [(keys.passage("c", f"d{n % 40}", n // 40), "mill", f"river stone {n} bridge") for n in range(120)]
     index = filled(passages)
     for key, _, _ in passages[:100]:
         index.remove(key)
     assert len(index) == 20
-    assert index.documents == 20
+    assert index.table.count_of_documents() == 20
     asked = query("which river bridge 110")
     assert rank([index], asked) == exact.rank(passages[100:], asked, 1_000)
     index.put(*passages[0])
@@ -143,9 +143,9 @@ def test_documents_and_characters_are_counted_once() -> None:
     index.put(keys.passage("c", "a", 0), "", "one", 700)
     index.put(keys.passage("c", "a", 1), "", "two", 1_300)
     index.put(keys.passage("c", "b", 0), "", "three", 50)
-    assert (index.documents, len(index), index.characters) == (2, 3, 1_350)
-    assert sorted(index.passages_of("a")) == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
-    assert index.passages_of("z") == []
+    assert (index.table.count_of_documents(), len(index), index.table.characters()) == (2, 3, 1_350)
+    assert sorted(index.table.keys_of("a")) == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
+    assert index.table.keys_of("z") == []
 
 
 # ---- oracles

@@ -4,7 +4,7 @@ import pytest
 
 from shardqa import keys
 from shardqa.analysis import analyse
-from shardqa.gears_functions.index import corpus_index
+from shardqa.gears_functions.index import passage_table
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.index.titles import Titles
 
@@ -63,7 +63,7 @@ def test_documents_of_one_title_are_all_found_and_one_by_one_forgotten() -> None
 
 
 def test_an_index_has_the_titles_of_the_documents_that_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 2)
+    monkeypatch.setattr(passage_table, "COMPACT_DEAD", 2)
     index = Index()
     for n in range(6):
         for part in range(2):

@@ -64,12 +64,12 @@ def test_a_list_depends_on_no_order_and_on_nothing_that_was_removed() -> None:
 
 
 def test_compaction_keeps_every_vector_with_its_passage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardqa.gears_functions.index.corpus_index.COMPACT_DEAD", 10)
+    monkeypatch.setattr("shardqa.gears_functions.index.passage_table.COMPACT_DEAD", 10)
     names = list(TEXTS)
     index = filled(names, set(names))
     for name in names[:600]:
         index.remove(key_of(name))
-    assert len(index._keys) < len(names)
+    assert len(index.table.keys) < len(names)
     assert merged([index]) == merged([filled(names[600:], set(names))])
 
 

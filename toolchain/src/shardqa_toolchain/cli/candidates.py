@@ -90,7 +90,7 @@ class Library:
     def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
         """The best ``k`` passages and their scores, but for those of the document ``without``."""
         terms = query(question)
-        hidden = set(self.index.passages_of(without)) if without is not None else set()
+        hidden = set(self.index.table.keys_of(without)) if without is not None else set()
         near = self.encoder.question(question) if self.encoder is not None else None
         ranked = self.index.rank(terms, self.index.statistics(terms).compared(near), k + len(hidden))
         return [(key, score) for key, score in ranked if key not in hidden][:k]
