@@ -2,6 +2,7 @@
 
 import gzip
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from tests.api.browser import Watched
 from tests.api.conftest import Serve, Server, StartApi, problem
+from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -41,12 +43,19 @@ async ([url, corpus]) => {
 
 @pytest.fixture
 def elsewhere(serve: Serve) -> Server:
-    """A site with one page."""
+    """A site with one page, and one that has the search box of an API."""
 
     async def page(request: Request) -> Response:
         return HTMLResponse("<!doctype html><title>another site</title>")
 
-    return serve(Starlette(routes=[Route("/", page)]))
+    async def box(request: Request) -> Response:
+        api, corpus = request.query_params["api"], request.query_params["corpus"]
+        html = (ROOT / "docs" / "examples" / "search-box.html").read_text()
+        html = html.replace("http://localhost:8080", api).replace('corpus="seeds"', f'corpus="{corpus}"')
+        policy = f"default-src 'none'; script-src {api}; connect-src {api}; style-src 'self'"
+        return HTMLResponse(html, headers={"Content-Security-Policy": policy})
+
+    return serve(Starlette(routes=[Route("/", page), Route("/box", box)]))
 
 
 @pytest.fixture
@@ -67,6 +76,41 @@ def test_a_page_of_a_named_origin_may_use_the_api(
     browser: "Browser", elsewhere: Server, open_api: Server, corpus: str
 ) -> None:
     assert run(browser, elsewhere, SCRIPT, open_api.url, corpus) == ["Ada Holm", "unknown_corpus", 36]
+
+
+def test_a_search_box_of_another_site_answers_and_leads_to_documents(
+    browser: "Browser", elsewhere: Server, open_api: Server, corpus: str
+) -> None:
+    """The example's page, where the site allows no style but its own files."""
+    mill = "The <b>mill</b> 🌾 is old. Ada Holm built the mill in 1871."
+    with open_api.client() as client:
+        client.post("/v1/documents", json={"id": "mill/1", "corpus": corpus, "title": "<i>Mill</i>", "text": mill})
+    address = f"/box?{urlencode({'api': open_api.url, 'corpus': corpus})}"
+    watched = Watched(browser, elsewhere.url)
+    page = watched.page
+    page.goto(address)
+    page.get_by_label("Ask the handbook").fill("Who built the mill?")
+    page.get_by_role("button", name="Ask").click()
+    page.locator("[part=answer]", has_text="Ada Holm").wait_for()
+    assert page.locator("mark").all_inner_texts() == ["Ada Holm"]
+    assert page.locator("[part=quote]").inner_text() == mill
+    found = page.get_by_role("link", name="<i>Mill</i>").get_attribute("href")
+    start = mill.index("Ada")
+    assert found == f"{open_api.url}/document?corpus={corpus}&id=mill%2F1&start={start}&end={start + 8}"
+    assert page.locator("form").evaluate("form => getComputedStyle(form).display") == "flex"
+    page.locator("shardqa-search").evaluate("box => { box.setAttribute('link', '/at/{document}#{start}') }")
+    page.get_by_label("Ask the handbook").fill("What is the capital of Mongolia?")
+    page.get_by_label("Ask the handbook").press("Enter")
+    page.get_by_text("The documents don’t mention capital or Mongolia.").wait_for()
+    page.locator("shardqa-search").evaluate("box => box.ask('When was the mill built?')")
+    page.locator("[part=answer]", has_text="1871").wait_for()
+    assert page.get_by_role("link").get_attribute("href") == f"/at/mill%2F1#{mill.index('1871')}"
+    watched.context.close()
+    assert [error for error in watched.errors if "style" not in error] == []
+
+
+def test_the_search_box_is_small() -> None:
+    assert len((ROOT / "api" / "page" / "search-box.js").read_bytes()) <= 8 * 1024
 
 
 def test_a_page_of_another_origin_may_neither_read_nor_write(

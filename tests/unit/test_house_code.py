@@ -18,7 +18,7 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 90,
-    "api": 7_730,
+    "api": 7_870,
     "bench": 4_630,
     "cluster": 1_140,
     "docs": 440,
@@ -33,7 +33,7 @@ BUDGETS = {
     "src/shardqa/engine": 4_130,
     "src/shardqa/integrations": 380,
     "tests": 1_590,
-    "tests/api": 4_730,
+    "tests/api": 4_770,
     "tests/clients": 1_070,
     "tests/cluster": 5_290,
     "tests/compat": 4_340,
