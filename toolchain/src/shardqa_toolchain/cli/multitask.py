@@ -30,7 +30,7 @@ def train_multitask(
     """Fine-tune one BERT for several tasks: spans, answerability, sequence and token classification.
 
     Writes OUT/checkpoint, OUT/float32 and OUT/int8 (ONNX, an output for each task) and prints each task's scores on its
-    dev files. The same command resumes an interrupted run. docs/models.md has the format
+    dev files. The same command resumes an interrupted run. toolchain/multitask.md has the format
     of recipe and data.
 
     Example: shardqa-models train multitask --recipe tasks.toml --out build/tasks
