@@ -90,6 +90,13 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert not wrong
 
 
+def test_llms_txt_names_every_page() -> None:
+    linked = set(LINK.findall((ROOT / "llms.txt").read_text()))
+    pages = {path.relative_to(ROOT).as_posix() for path in markdown() if path.parent == ROOT / "docs"}
+    assert not pages - linked
+    assert not [link for link in linked if not (ROOT / link).exists()]
+
+
 def test_the_picture_is_what_its_script_draws() -> None:
     pictures = ROOT / "docs" / "pictures"
     drawn = runpy.run_path(str(pictures / "overview.py"))["picture"]()
