@@ -7,7 +7,7 @@ from redis import Redis, ResponseError, TimeoutError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.compat.scripts import fields, send
+from tests.compat.scripts import fields, registrations, send
 from tests.nodes import Node, wait_until
 from tests.workers import kill_worker
 
@@ -56,6 +56,41 @@ def test_a_running_execution_is_listed_and_can_be_aborted(client: Redis) -> None
     assert send(client, "RG.ABORTEXECUTION", id) == "OK", "it has ended, which is what was wanted"
     (entry,) = [one for one in send(client, "RG.DUMPEXECUTIONS", "WITH", "STATISTICS") if one[1] == id]
     assert fields(entry)["aborted"] == 1
+
+
+def test_events_that_wait_are_listed_as_created_and_can_be_aborted(client: Redis) -> None:
+    code = """
+import time
+def f(r):
+    while not execute('EXISTS', 'waits-go'): time.sleep(0.01)
+    execute('RPUSH', 'waits-done', r['key'])
+GB(desc='waits').foreach(f).register('waits:*', mode='async_local', readValue=False)
+"""
+    send(client, "RG.PYEXECUTE", code)
+    (registration,) = [one for one in registrations(client) if one["desc"] == "waits"]
+
+    def own(status: str) -> list[str]:
+        entries = [fields(entry) for entry in send(client, "RG.DUMPEXECUTIONS", "WITH", "STATISTICS")]
+        return [e["executionId"] for e in entries if e["status"] == status and e["session"] in registration["PD"]]
+
+    client.set("waits:1", 1)
+    wait_until(lambda: len(own("running")) == 1, "the first one runs")
+    client.mset({"waits:2": 2, "waits:3": 3})
+    wait_until(lambda: len(own("created")) == 2, "the others are listed")
+    third, second = own("created")
+    assert send(client, "RG.ABORTEXECUTION", second) == "OK"
+    assert own("created") == [third]
+    assert own("aborted") == [second]
+    client.set("waits-go", 1)
+    wait_until(lambda: third in own("done"), "the third one has run, under the id it waited with")
+    assert client.lrange("waits-done", 0, -1) == ["waits:1", "waits:3"]
+    wait_until(lambda: [r["numAborted"] for r in registrations(client) if r["id"] == registration["id"]] == [1])
+    client.delete("waits-go")
+    client.mset({"waits:2": 2, "waits:3": 3})
+    wait_until(lambda: own("created"), "one waits")
+    send(client, "RG.UNREGISTER", registration["id"])
+    client.set("waits-go", 1)
+    wait_until(lambda: not (own("created") or own("running")), "what waits goes with its registration")
 
 
 def test_an_execution_describes_itself(client: Redis) -> None:

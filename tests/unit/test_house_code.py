@@ -36,7 +36,7 @@ BUDGETS = {
     "tests/api": 4_770,
     "tests/clients": 1_070,
     "tests/cluster": 5_290,
-    "tests/compat": 4_340,
+    "tests/compat": 4_370,
     "tests/docs": 510,
     "tests/faults": 3_810,
     "tests/module": 5_560,

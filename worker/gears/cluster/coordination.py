@@ -78,7 +78,7 @@ class Coordination:
         try:
             return await self._lead(part, others, payload, execution.keeps_results)
         except BaseException:
-            self._threads.task(self._end_everywhere(execution.id, others))
+            self._threads.task(self._peers.send_all(others, "ABORT", execution.id))
             raise
         finally:
             del self._parts[execution.id], self._finished[execution.id]
@@ -145,10 +145,7 @@ class Coordination:
                 moved, moved_at = [part.moved(), *replies], clock()
             elif clock() - moved_at > idle:
                 await self._lose(part, others, left, IDLE)
-                await self._end_everywhere(part.id, left)
-
-    async def _end_everywhere(self, id: str, others: Sequence[Node]) -> None:
-        await self._peers.send_all(others, "ABORT", id)
+                await self._peers.send_all(left, "ABORT", part.id)
 
     async def _send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
         """One batch to another shard: TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""

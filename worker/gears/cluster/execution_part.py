@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import isawaitable
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +22,7 @@ from shardqa.worker.gears.pipeline.execution_list import Execution
 from shardqa.worker.gears.pipeline.plan import GIVEN
 from shardqa.worker.gears.pipeline.readers import Readers, Share
 from shardqa.worker.gears.pipeline.steps import GLOBAL, GearsStep, Kind
+from shardqa.worker.gears.pipeline.sugar import not_async
 from shardqa.worker.gears.sessions.session import Session
 from shardqa.worker.threads import Cancelled
 
@@ -186,9 +186,7 @@ class ExecutionPart:
         by_target: dict[str, list[Any]] = {}
         for record in records:
             try:
-                key = step.function(record)
-                if isawaitable(key):
-                    raise TypeError("Step does not support async: repartition wants the key itself; map it before")
+                key = not_async(step.function(record), "the extractor of repartition")
                 target = self.members[self._owners[slot_of(key)]].id
             except Cancelled:
                 raise

@@ -44,12 +44,5 @@ class ClusterCommands:
 
 
 def _shard(node: Node) -> list[Any]:
-    return resp.pairs(
-        id=node.id,
-        ip=node.host,
-        port=node.port,
-        unixSocket="None",
-        runid=node.id,
-        minHslot=node.slots[0][0],
-        maxHslot=node.slots[-1][1],
-    )
+    named = resp.pairs(id=node.id, ip=node.host, port=node.port, unixSocket="None", runid=node.id)
+    return named + resp.pairs(minHslot=node.slots[0][0], maxHslot=node.slots[-1][1])

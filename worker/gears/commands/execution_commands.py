@@ -47,6 +47,7 @@ class ExecutionCommands:
         return execution
 
     async def _dump(self, statistics: bool, _run: Run, _words: list[str]) -> bytes:
+        self._executions.list_waiting()
         return resp.encode([_listed(execution, statistics) for execution in reversed(self._executions.all())])
 
     async def _results(self, _run: Run, words: list[str]) -> bytes:
@@ -69,7 +70,7 @@ class ExecutionCommands:
     async def _abort(self, _run: Run, words: list[str]) -> bytes:
         execution = self._known(words[0])
         if not execution.is_done():
-            execution.run.cancel()
+            self._executions.abort(execution)
             await self._tell_others("ABORTED", execution.id)
             await execution.wait()
         return resp.OK

@@ -48,7 +48,7 @@ class RegistrationCommands:
             return resp.error(f"ERR execution {words[0][:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
         for execution in self._executions.all() if words[1:] else ():
             if execution.registration == words[0] and not execution.is_done():
-                execution.run.cancel()
+                self._executions.abort(execution)
         return resp.OK
 
     async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:

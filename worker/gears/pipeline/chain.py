@@ -58,6 +58,7 @@ class Chain:
             operation = operations[at]
             if operation.step.is_async:
                 out: list[Any] = []
+                self._run.records += len(records)
                 if len(records) > 1 and operation.step.kind in PASSING:
                     results = await results_of(self._run, [partial(operation.call, record) for record in records])
                     for record, result in zip(records, results, strict=True):

@@ -34,7 +34,7 @@ class Execution:
         self.plan = plan
         self.keeps_results = keeps_results  # with its results, once it is done
         self.registration = registration  # id, or empty
-        self.status = "running"  # or done: also where it was aborted, as in RedisGears
+        self.waits = False  # in a queue of its registration
         self.aborted = False
         self.results: list[Any] = []
         self.errors: list[str] = []
@@ -43,7 +43,16 @@ class Execution:
         self.started = time.monotonic()
         self.milliseconds = 0.0
         self.read_milliseconds = 0.0
+        self._is_done = False
         self._done: asyncio.Event | None = None
+
+    @property
+    def status(self) -> str:
+        """Done is also what was aborted while it ran, as in RedisGears."""
+        if self._is_done:
+            return "aborted" if self.waits else "done"
+        begun = not self.registration or self.run.records or self.records_read is not None
+        return "running" if begun else "created"
 
     def records(self) -> int:
         """Read on this shard so far."""
@@ -60,7 +69,7 @@ class Execution:
         return self.milliseconds if self.is_done() else (time.monotonic() - self.started) * 1000
 
     def is_done(self) -> bool:
-        return self.status != "running"
+        return self._is_done
 
     async def wait(self) -> None:
         if not self.is_done():
@@ -68,7 +77,7 @@ class Execution:
             await self._done.wait()
 
     def finish(self) -> None:
-        self.status = "done"
+        self._is_done = True
         self.milliseconds = (time.monotonic() - self.started) * 1000
         if self._done is not None:
             self._done.set()
@@ -82,7 +91,8 @@ class Executions:
         self._by_id: dict[str, Execution] = {}  # in the order they began
         self._of_registration: dict[str, deque[str]] = {}  # registration id -> ids of its kept executions
         self._numbers = itertools.count(1)
-        self._is_used: Callable[[str], bool] = lambda _: False
+        self.is_used: Callable[[str], bool] = lambda _: False  # by something else: an id names one thing
+        self.list_waiting: Callable[[], None] = lambda: None  # calls `wait` for what is to be listed
         self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
         self.times = RunHistogram()  # of the same
 
@@ -92,14 +102,10 @@ class Executions:
     def get(self, id: str) -> Execution | None:
         return self._by_id.get(id)
 
-    def avoid(self, is_used: Callable[[str], bool]) -> None:
-        """Takes a test for the ids that something else has: an id names one thing."""
-        self._is_used = is_used
-
     def new_id(self) -> str:
         while True:
             id = f"{self._cluster.node if self._cluster.enabled else NO_CLUSTER}-{next(self._numbers)}"
-            if not self._is_used(id):
+            if not self.is_used(id):
                 return id
 
     def begin(
@@ -113,7 +119,7 @@ class Executions:
         id: str | None = None,
     ) -> Execution:
         """Lists an execution of this session; `id` is that of another shard's whose part it is."""
-        id = self.new_id() if id is None else id
+        id = id or run.waited_as or self.new_id()
         self.profile(session, run)
         execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
         if not registration:
@@ -124,6 +130,18 @@ class Executions:
             self._keep_within(self._of_registration.setdefault(registration, deque()), id)
         self._make_room()
         return execution
+
+    def wait(self, session: str, run: Run, plan: RunPlan, registration: str) -> Execution:
+        """Lists what has yet to begin, with this run."""
+        id = run.waited_as = self.new_id()
+        execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results=True, registration=registration)
+        execution.waits = True
+        return execution
+
+    def abort(self, execution: Execution) -> None:
+        execution.run.cancel()
+        if execution.waits:
+            self.finished(execution, [])
 
     def profile(self, session: str, run: Run) -> None:
         """Measures for its session what the run computes, where that is set."""

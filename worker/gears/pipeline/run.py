@@ -55,6 +55,7 @@ class Run(Breakable):
         self.reply: Any = Unset.UNSET  # set by override_reply()
         self.hook: NextHook | None = None  # what call_next calls, in a function that hooks a command
         self.turns: Turns | None = None  # of its registration: held while its plain code runs
+        self.waited_as = ""  # id of its execution, where that was listed before it began
         self.stopped = False  # somebody wanted that: the client left, or RG.ABORTEXECUTION
         self.holds = False  # a transaction or a script waits for it, and with that Redis
         self.errors: list[str] = []

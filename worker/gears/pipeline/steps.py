@@ -79,7 +79,7 @@ def _is_short(value: Any) -> bool:
 class Operation:
     """One step at work. `call` is what the user's function makes of a record, `take` what becomes of that."""
 
-    call: Function
+    call: Function = staticmethod(lambda record: None)  # where it has no function of a user's
 
     def __init__(self, step: GearsStep) -> None:
         self.step = step
@@ -160,9 +160,6 @@ class Limit(Operation):
         super().__init__(step)
         self._length, self._skip = step.numbers
 
-    def call(self, record: Any) -> None:
-        """Nothing of a user's."""
-
     def take(self, record: Any, result: Any, out: list[Any]) -> None:
         if self._skip:
             self._skip -= 1
@@ -175,9 +172,6 @@ class LocalCount(Operation):
     def __init__(self, step: GearsStep) -> None:
         super().__init__(step)
         self._count = 0
-
-    def call(self, record: Any) -> None:
-        """Nothing of a user's."""
 
     def take(self, record: Any, result: Any, out: list[Any]) -> None:
         self._count += 1

@@ -73,28 +73,23 @@ def gather(_key: Any, accumulator: list[Any] | None, record: Any) -> list[Any]:
     return gather_all(accumulator, record)
 
 
+def not_async(value: Any, what: str) -> Any:
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise TypeError(f"Step does not support async: coroutine are not allow on {what}; await in a map before it")
+    return value
+
+
 class _Reduce:
     def __init__(self, reducer: Function) -> None:
         self._reducer = reducer
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
-        value = self._reducer(record["key"], record["value"])
-        if inspect.isawaitable(value):
-            if inspect.iscoroutine(value):
-                value.close()
-            raise TypeError("Step does not support async: coroutine are not allow on the reducer of batchgroupby")
+        value = not_async(self._reducer(record["key"], record["value"]), "the reducer of batchgroupby")
         return {"key": record["key"], "value": value}
 
 
-class _Refuse:
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __call__(self, record: Any) -> Any:
-        raise TypeError(f"coroutine are not allow on {self._what}: compute the key in a map before it")
-
-
-refusing = _Refuse
 reducing = _Reduce
 
 

@@ -49,7 +49,7 @@ class InfoLines:
 
     def _update_executions(self) -> None:
         executions, statistics = self._executions, self._statistics
-        statistics.set("executions_running", sum(not execution.is_done() for execution in executions.all()))
+        statistics.set("executions_running", sum(execution.status == "running" for execution in executions.all()))
         for ending in ENDINGS:
             statistics.set(f"executions_{ending}", executions.ended[ending])
         statistics.set("executions_us_p50", executions.times.percentile(0.5))

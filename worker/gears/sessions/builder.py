@@ -9,7 +9,7 @@ from shardqa.worker.gears.pipeline import sugar
 from shardqa.worker.gears.pipeline.plan import RunPlan
 from shardqa.worker.gears.pipeline.steps import GearsStep, Kind, is_async
 from shardqa.worker.gears.registrations.registrations import Registration
-from shardqa.worker.gears.sessions.builder_options import MODES, READERS, add_options, run_plan_of, unknown_options
+from shardqa.worker.gears.sessions.builder_options import MODES, READERS, add_options, checked, unknown_options
 from shardqa.worker.gears.sessions.session import Session
 
 Function = Callable[..., Any]
@@ -71,8 +71,6 @@ class Builder:
     def repartition(self, extractor: Function) -> Builder:
         """Moves every record to the shard that owns the slot of `extractor(record)`."""
         _check_function("repartition", extractor)
-        if is_async(extractor):
-            self._step(Kind.MAP, sugar.refusing("the extractor of repartition"))
         self._steps.append(GearsStep(Kind.REPARTITION, extractor))
         return self
 
@@ -139,7 +137,8 @@ class Builder:
         argument = self._default if arg is None else arg
         for name in unknown_options("run", self._reader, options):
             self._session.note(f"run of a {self._reader} ignores the unknown argument {name}")
-        return run_plan_of(self._reader, argument, tuple(self._steps), convertToStr, collect, mode, options)
+        flags = bool(convertToStr), mode != "async", bool(collect)
+        return checked(RunPlan(self._reader, argument, tuple(self._steps), *flags, options))
 
     def register(
         self,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from shardqa.worker.gears.pipeline.plan import RunPlan
-from shardqa.worker.gears.pipeline.steps import GearsStep
 from shardqa.worker.gears.registrations.hooked_commands import hooked_command, writing_commands
 from shardqa.worker.gears.registrations.registrations import Registration, StreamOptions
 from shardqa.worker.gears.sessions.session import Session
@@ -42,16 +42,9 @@ EVENTS = (
 COMMON = ("regex", "noScan", "trigger", "eventTypes", "keyTypes", "commands", "readValue")  # taken as None by all
 
 
-def run_plan_of(
-    reader: str,
-    argument: Any,
-    steps: tuple[GearsStep, ...],
-    convert: bool,
-    collect: bool,
-    mode: str,
-    options: Mapping[str, Any],
-) -> RunPlan:
+def checked(plan: RunPlan) -> RunPlan:
     """Raises TypeError and ValueError with what is wrong."""
+    reader, argument, options = plan.reader, plan.argument, plan.options
     if reader == "CommandReader":
         raise ValueError("reader do not support run: a CommandReader has no records; register it with a trigger")
     for name in ("prefix", "pattern"):
@@ -70,7 +63,7 @@ def run_plan_of(
     if "count" in options:
         _number("count", options["count"], 1)
     kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
-    return RunPlan(reader, argument, steps, bool(convert), mode != "async", bool(collect), kept)
+    return replace(plan, argument=argument, options=kept)
 
 
 def add_options(session: Session, registration: Registration, prefix: str, options: Mapping[str, Any]) -> None:

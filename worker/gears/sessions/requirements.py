@@ -22,15 +22,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from shardqa.worker import resp
-from shardqa.worker.gears.sessions.private_imports import (
-    ACTIVE,
-    LENT,
-    LentImports,
-    PrivateImports,
-    find,
-    is_in,
-    packages_in,
-)
+from shardqa.worker.gears.sessions import private_imports as private
 from shardqa.worker.installer import FOLDER, MAX_MESSAGE
 
 PICKLERS = {"cloudpickle", "dill"}  # a list that has modules of its own needs its own of these: they look modules up
@@ -119,21 +111,21 @@ class Requirements:
     def _activate(self, name: str, base: str) -> None:
         importlib.invalidate_caches()
         folder = self._folder / name
-        if str(folder) in sys.path or (base in ACTIVE and ACTIVE[base].folder == str(folder)):
+        if str(folder) in sys.path or (base in private.ACTIVE and private.ACTIVE[base].folder == str(folder)):
             return
         others = [path for path in sys.path if path not in self._path and Path(path).parent == self._folder]
-        packages = packages_in(folder)
-        own = {top for top, package in packages.items() if not is_in(top, package, self._path)}
-        if any(find(top, [*self._path, *others]) and not is_in(top, packages[top], others) for top in own):
-            ACTIVE[base] = PrivateImports(base, folder, frozenset(own | (packages.keys() & PICKLERS)))
+        packages, path = private.packages_in(folder), [*self._path, *others]
+        own = {top for top, package in packages.items() if not private.is_in(top, package, self._path)}
+        if any(private.find(top, path) and not private.is_in(top, packages[top], others) for top in own):
+            private.ACTIVE[base] = private.PrivateImports(base, folder, frozenset(own | (packages.keys() & PICKLERS)))
         else:
-            ACTIVE.pop(base, None)
+            private.ACTIVE.pop(base, None)
             sys.path.append(str(folder))
 
 
-def imports_of(requirements: Sequence[str]) -> PrivateImports | LentImports | None:
+def imports_of(requirements: Sequence[str]) -> private.PrivateImports | private.LentImports | None:
     """Returns how a session with these imports; None: as all do."""
-    return ACTIVE.get(_base(requirements), LENT) if ACTIVE else None
+    return private.ACTIVE.get(_base(requirements), private.LENT) if private.ACTIVE else None
 
 
 def _base(requirements: Sequence[str]) -> str:

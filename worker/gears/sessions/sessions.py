@@ -62,7 +62,7 @@ class Sessions:
         self._replays = 0  # begun and not done
         self._failed: dict[str, str] = {}  # registration id -> why its session's replay failed
         self._changed: list[Session] = []  # replayed with other registrations than stored
-        registry.executions.avoid(self._is_taken)
+        registry.executions.is_used = self._is_taken
 
     def _is_taken(self, id: str) -> bool:
         return id in self._sessions or self._registry.registrations.get(id) is not None or id in self._failed

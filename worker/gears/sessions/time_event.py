@@ -28,18 +28,9 @@ def register_timer(session: Session, seconds: Any, callback: Any, key: str | Non
         raise TypeError(f"registerTE: callback must be a function, not {type(callback).__name__}")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
         raise TypeError(f"registerTE: time argument must be a long or a float above 0, not {seconds!r}")
-    registration = Registration(
-        id="",
-        session=session.id,
-        user=session.user,
-        reader=TIMER,
-        mode="async_local",
-        description=None,
-        steps=(GearsStep(Kind.FOREACH, _Call(callback)),),
-        convert=False,
-        prefix=key or "",
-        period=float(seconds),
-    )
+    steps = (GearsStep(Kind.FOREACH, _Call(callback)),)
+    registration = Registration("", session.id, session.user, TIMER, "async_local", None, steps, convert=False)
+    registration.prefix, registration.period = key or "", float(seconds)
     registration.id = session.next_id(registration)
     if key is not None and session.is_new:
         session.execute(("SET", key, registration.id))

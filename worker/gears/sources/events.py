@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from contextlib import nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from time import perf_counter
 from typing import Any
 
@@ -33,6 +34,7 @@ MAX_QUEUED = 1_000_000  # events of one registration that wait; past it they fai
 TOGETHER = 64  # events of one turn, where runs are short
 SHORT = 0.0002  # seconds of such a run
 LATELY = 4  # turns; one that was short tells, as others may have waited for a processor
+LISTED = 100  # waiting events of one registration that RG.DUMPEXECUTIONS shows
 GAP = 0.01  # seconds between two turns of short runs, in which more events come together
 
 
@@ -49,6 +51,7 @@ class Line:
     turns: int = 0  # under way
     in_turns: int = 0  # events, until they are done
     writers: dict[int, asyncio.Future[None]] = field(default_factory=dict)  # id of an event -> who waits for its end
+    listed: dict[int, Execution] = field(default_factory=dict)  # id of an event -> as which it waits or waited
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))  # of a run, in each of the last turns
     woken: bool = False  # `_start` is about to come
 
@@ -93,6 +96,11 @@ class Line:
         else:
             del self.busy[event.key]
         self.release(self.writers.pop(id(event), None))
+        self.listed.pop(id(event), None)
+
+    def next_ones(self) -> Iterator[KeyEvent]:
+        """Gives those that wait."""
+        return chain(self.ready, *self.busy.values(), self.waiting)
 
     @staticmethod
     def release(writer: asyncio.Future[None] | None) -> None:
@@ -120,6 +128,7 @@ class Events:
         self._streams = streams
         self._lines: dict[str, Line] = {}
         self._settled: list[bytes] = []  # numbers that the module is not told of yet
+        self._executions.list_waiting = self._list_waiting
         self._registrations.count_queue(self._waiting)
         self._registrations.listen(lambda _: None, self._forget)
 
@@ -133,8 +142,19 @@ class Events:
             return
         for writer in line.writers.values():
             Line.release(writer)
-        for event in chain(line.waiting, line.ready, *line.busy.values()):
+        for execution in line.listed.values():
+            if not execution.is_done():
+                self._executions.abort(execution)
+        for event in line.next_ones():
             self.settle(event)
+
+    def _list_waiting(self) -> None:
+        for line in self._lines.values():
+            registration = line.registration
+            for event in islice(line.next_ones(), LISTED):
+                if id(event) not in line.listed:
+                    run, plan = Run(self._threads, registration.rights), registration.plan([])
+                    line.listed[id(event)] = self._executions.wait(registration.session, run, plan, registration.id)
 
     def settle(self, event: KeyEvent) -> None:
         """The module may forget it; told at once of all that end together."""
@@ -211,12 +231,17 @@ class Events:
 
     async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
         started = perf_counter()
+        for event in [event for event in events if id(event) in line.listed and line.listed[id(event)].is_done()]:
+            events.remove(event)
+            line.registration.statistics.trigger()
+            line.registration.statistics.abort()
+            self._done(line, event)
         try:
-            if line.plain:
+            if line.plain and events:
                 await self._run_together(line, events)
             else:
                 for event in events:
-                    await self._run(line.registration, event)
+                    await self._run(line, event)
                     self._done(line, event)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
             line.registration.statistics.last_error = describe(error)
@@ -224,8 +249,12 @@ class Events:
             line.turns -= 1
             self._wake(line, line.rest(len(events), perf_counter() - started))
 
-    async def _run(self, registration: Registration, event: KeyEvent) -> None:
-        run = Run(self._threads, registration.rights)
+    def _run_of(self, line: Line, event: KeyEvent) -> Run:
+        listed = line.listed.get(id(event))
+        return Run(self._threads, line.registration.rights) if listed is None else listed.run
+
+    async def _run(self, line: Line, event: KeyEvent) -> None:
+        run, registration = self._run_of(line, event), line.registration
         run.task = asyncio.current_task()
         enter(run)
         try:
@@ -239,7 +268,7 @@ class Events:
         registration, begun = line.registration, list[Begun | None]([None] * len(events))
         try:
             records = await event_records(self._calls, registration.rights, events, registration.read_value)
-            turn = [self._begun(registration, record) for record in records]
+            turn = [self._begun(line, event, record) for event, record in zip(events, records, strict=True)]
             begun = list(turn)
             async with self._registrations.turns_of(registration) or nullcontext():
                 seconds = await self._threads.in_turn(registration.rights.context, _run_all, turn)
@@ -248,9 +277,8 @@ class Events:
             for event, one in zip(events, begun, strict=True):
                 self._end(line, event, one)
 
-    def _begun(self, registration: Registration, record: Any) -> Begun:
-        executions = self._executions
-        run = Run(self._threads, registration.rights)
+    def _begun(self, line: Line, event: KeyEvent, record: Any) -> Begun:
+        executions, registration, run = self._executions, line.registration, self._run_of(line, event)
         plain = self._runs.plain_run(registration, run, record)
         execution = executions.begin(
             registration.session, run, plain.plan, keeps_results=True, registration=registration.id

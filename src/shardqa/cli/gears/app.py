@@ -213,7 +213,7 @@ def _end_executions(masters: Masters, id: str) -> list[str]:
     found = next((one for one in executions if one.id == id), None)
     if found is None:
         return []
-    for words in (["RG.ABORTEXECUTION"] if found.status == "running" else []), ["RG.DROPEXECUTION"]:
+    for words in (["RG.ABORTEXECUTION"] if found.status in ("running", "created") else []), ["RG.DROPEXECUTION"]:
         for shard in found.shards if words else ():
             try:
                 masters.on(masters.address(shard), words[0], id)
