@@ -39,21 +39,13 @@ from shardqa.worker.statistics import WorkerStatistics, allocated
 from shardqa.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
+MISS = b"shardqa.get"  # in a SYNC
 LOST = "lost"  # type in an EVENT that two workers ended with
 STATISTICS_EVERY = 1.0  # seconds
 FULL_COLLECTION = 100  # younger ones before it: it keeps the interpreter's lock for 0.1 s, and a document made 22
 
-ASKING = (
-    Type.REQUEST,
-    Type.SYNC,
-    Type.MISS,
-    Type.HOOK,
-    Type.MODELLOAD,
-    Type.EXECUTE,
-    Type.SCRIPT,
-    Type.DAG,
-)  # a bad frame of these ends that request alone
-
+# a bad frame of these ends that request alone
+ASKING = (Type.REQUEST, Type.SYNC, Type.MISS, Type.HOOK, Type.MODELLOAD, Type.EXECUTE, Type.SCRIPT, Type.DAG)
 FOR_ANOTHER = (b"RUN", b"READ", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
 
 
@@ -148,9 +140,13 @@ class Worker:
         self._spawn(run, reply)
 
     def _handle_sync(self, frame: Frame) -> None:
-        """A trigger that a transaction or a script waits for: its commands are those of a section."""
+        """A trigger or a miss that a transaction or a script waits for: its commands are those of a section."""
         number, user, *words = frame.items()
-        run, reply = self._request(frame.id, user, words)
+        if words[0] == MISS:
+            run = self._run_of(frame.id, user, words)
+            reply = self._misses.answer(run, [*words[1:], b"get", words[-1]])
+        else:
+            run, reply = self._request(frame.id, user, words)
         run.holds = True
 
         async def within_section() -> bytes:

@@ -138,6 +138,18 @@ def test_in_transactions_scripts_and_functions_nothing_is_hooked_and_no_miss_wai
     assert send(client, "HGETALL", "hook-not:2") == "x"
 
 
+def test_transactions_and_scripts_wait_for_a_miss_of_mode_sync(client: Redis) -> None:
+    body = "override_reply(execute('INCR', 'missed') if r['key'].endswith('2') else 1 / 0)"
+    register(client, fetch("sync-miss:", body, ["get"], mode="sync"), "hooks-a")
+    client.set("sync-miss:1", "there")
+    pipeline: Any = client.pipeline(transaction=True)
+    pipeline.get("sync-miss:1").get("sync-miss:2").get("missed").get("sync-miss:3")
+    *good, bad = pipeline.execute(raise_on_error=False)
+    assert good == ["there", 1, "1"]
+    assert "ZeroDivisionError" in str(bad)
+    assert client.eval("return redis.call('GET', KEYS[1])", 1, "sync-miss:2") == 2
+
+
 @pytest.mark.parametrize(
     ("hooked", "prefix", "reason"),
     [

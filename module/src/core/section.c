@@ -120,6 +120,12 @@ static void give_up(uint64_t id) {
     link_send(&w, NULL);
 }
 
+/* In a transaction or a script, which wait for what they execute. */
+bool section_may_be(RedisCtx *ctx) {
+    int flags = redis.GetContextFlags(ctx), no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE;
+    return flags & (CTX_MULTI | CTX_LUA) && !(flags & no);
+}
+
 /* Its reply is the command's own. */
 int section_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     if (shardqa.section != 0 || redis.AvoidReplicaTraffic())

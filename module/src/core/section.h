@@ -17,7 +17,10 @@ bool section_frame_lock(const struct frame *frame);
 bool section_frame_unlock(const struct frame *frame);
 void section_run(void); /* until the open section ends; none is open: returns at once */
 
-/* A RG.TRIGGER where its client can't be blocked: waits for the function's reply. */
+bool section_may_be(RedisCtx *ctx);
+
+/* A RG.TRIGGER, or `shardqa.get registration key`, where its client can't be blocked: waits for the
+ * function's reply. */
 int section_trigger(RedisCtx *ctx, RedisString **argv, int argc);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "core/pending.h"
 #include "core/rights.h"
+#include "core/section.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
@@ -73,13 +74,20 @@ static void send_miss(struct pending *pending, const char *registration, RedisSt
     link_request(&w);
 }
 
+/* A transaction or a script, and Redis, stand still until the function has answered. */
+static int answer_within(RedisCtx *ctx, RedisString **argv, const struct registration *registration) {
+    RedisString *id = redis.CreateString(NULL, registration->id, strlen(registration->id));
+    RedisString *words[] = {argv[0], id, argv[1]};
+    gears.counters.misses++;
+    section_trigger(ctx, words, 3);
+    redis.FreeString(NULL, id);
+    return REDIS_OK;
+}
+
 /* Joins the computation of an equal miss, or starts one. */
 static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct registration *registration) {
     struct buffer join_key = {0};
     size_t length;
-    if (registration->session->inactive)
-        return reply_error(ctx, "ERR registration %s is not active: %s", registration->id,
-                           registration->session->inactive);
     if (!pending_has_room(ctx)) return REDIS_OK;
     char *user = rights_current_user(ctx); /* owned here until the request takes it */
     buffer_add(&join_key, user, strlen(user) + 1); /* what another user's rights let a function find may differ */
@@ -116,7 +124,12 @@ int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc) {
         return REDIS_OK;
     }
     struct registration *registration = gears_find(hooks_key, argv[1]);
-    if (registration && !hooks_let_nobody_wait(ctx)) return wait_for_answer(ctx, argv, registration);
+    bool inside = registration && registration->sync && section_may_be(ctx) && redis.GetSelectedDb(ctx) == 0;
+    if (registration && (inside || !hooks_let_nobody_wait(ctx))) {
+        const char *inactive = registration->session->inactive;
+        if (inactive) return reply_error(ctx, "ERR registration %s is not active: %s", registration->id, inactive);
+        return inside ? answer_within(ctx, argv, registration) : wait_for_answer(ctx, argv, registration);
+    }
     gears.counters.nil_misses++;
     return redis.ReplyWithNull(ctx);
 }

@@ -132,10 +132,7 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     struct registration *inactive = gears_inactive_trigger(trigger, length);
     if (inactive)
         return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
-    int within = CTX_MULTI | CTX_LUA, no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE,
-        flags = redis.GetContextFlags(ctx);
-    if (flags & within && !(flags & no) && gears_trigger_is_sync(trigger, length))
-        return section_trigger(ctx, argv, argc);
+    if (section_may_be(ctx) && gears_trigger_is_sync(trigger, length)) return section_trigger(ctx, argv, argc);
     return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_TRIGGER);
 }
 
