@@ -7,7 +7,7 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 import shardqa
-from shardqa.api import corpus_metrics, model_metrics, registration_metrics
+from shardqa.api import corpus_metrics, model_metrics, node_metrics, registration_metrics
 from shardqa.api.authorized_engine import AuthorizedEngine
 from shardqa.api.gate import OPEN, Route, needs
 from shardqa.api.state import Shared
@@ -42,15 +42,14 @@ async def metrics(state: Shared) -> Response:
 
     With a key for some corpora or documents, the sizes of these alone.
     """
-    own, engine = state.metrics.text(), state.connection.connected
+    own, engine, counts = state.metrics.text(), state.connection.connected, None
     if not AuthorizedEngine.sees_all():
         return Response(
             corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
         )
     if engine is not None:
-        counts, runs, listed = await asyncio.gather(
-            engine.activity.registrations(), engine.activity.models(), engine.catalogue.corpora()
-        )
-        own += registration_metrics.text(counts) + model_metrics.text(runs)
+        counts, listed = await asyncio.gather(engine.activity.counts(), engine.catalogue.corpora())
+        own += registration_metrics.text(counts.registrations) + model_metrics.text(counts.models)
         own += corpus_metrics.text(listed.corpora)
+    own += node_metrics.text(counts.workers if counts else [], state.settings.model)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -58,7 +58,8 @@ def test_a_scrape_has_the_corpora_and_functions_of_every_shard(http: httpx.Clien
     assert http.post("/v1/documents", params={"corpus": "scraped"}, json=sent).json()["taken"] == 1
     series = [f'shardqa_registration_triggered_total{{node="{host}:{port}",registration="Corpora"}}'
               for host, port in cluster.addresses]  # fmt: skip
-    series += ["shardqa_http_requests_total", 'shardqa_corpus_documents{corpus="scraped"} 1.0']
+    series += [f'shardqa_worker_ready{{node="{host}:{port}"}} 1.0' for host, port in cluster.addresses]
+    series += ["shardqa_build_info{", "shardqa_http_requests_total", 'shardqa_corpus_documents{corpus="scraped"} 1.0']
 
     def is_complete() -> bool:
         text = http.get("/metrics").text

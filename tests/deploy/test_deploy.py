@@ -22,13 +22,14 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Metric
 
-from shardqa.api import model_metrics, registration_metrics
+from shardqa.api import model_metrics, node_metrics, registration_metrics
 from shardqa.api.metrics import Metrics
 from shardqa.api.model_metrics import ModelMetrics
+from shardqa.api.node_metrics import NodeMetrics
 from shardqa.api.registration_metrics import RegistrationMetrics
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
-from shardqa.engine.activity import BOUNDS, ModelRuns, RegistrationCounts, registrations_of
+from shardqa.engine.activity import BOUNDS, ModelRuns, RegistrationCounts, WorkerState, registrations_of
 from tests.nodes import free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +75,9 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def families() -> list[Metric]:
-    return [*Metrics().registry.collect(), *RegistrationMetrics([]).collect(), *ModelMetrics([]).collect()]
+    """All that /metrics tells but the corpora, which have no panel."""
+    shards = [RegistrationMetrics([]), ModelMetrics([]), NodeMetrics([], "")]
+    return [*Metrics().registry.collect(), *(family for one in shards for family in one.collect())]
 
 
 def names_told() -> set[str]:
@@ -126,6 +129,10 @@ def test_the_dashboard_has_fields_that_grafana_knows_alone() -> None:
     wrong["panels"][0]["gridPoz"] = {}
     wrong["panels"][1]["targets"][0]["exprr"] = "up"
     assert not_of_grafana(wrong) == [".panels[0].gridPoz", ".panels[1].targets[0].exprr"]
+
+
+def test_every_panel_says_what_it_shows() -> None:
+    assert not [panel["title"] for panel in dashboard()["panels"] if len(panel.get("description", "")) < 20]
 
 
 def test_panels_of_the_dashboard_do_not_overlap() -> None:
@@ -220,6 +227,7 @@ def serving(metrics: Metrics) -> Iterator[str]:
             served.append(1)
             body = metrics.text() + registration_metrics.text(registrations(len(served)))
             body += model_metrics.text([model_runs(len(served))])
+            body += node_metrics.text([WorkerState("node:1", True, len(served), 0, 1)], "reader")
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.send_header("content-length", str(len(body)))

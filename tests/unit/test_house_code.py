@@ -18,7 +18,7 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 90,
-    "api": 7_870,
+    "api": 7_910,
     "bench": 4_630,
     "cluster": 1_140,
     "docs": 440,
@@ -30,10 +30,10 @@ BUDGETS = {
     "src": 3_670,
     "src/shardqa/cli": 3_630,
     "src/shardqa/client": 980,
-    "src/shardqa/engine": 4_130,
+    "src/shardqa/engine": 4_170,
     "src/shardqa/integrations": 380,
-    "tests": 1_590,
-    "tests/api": 4_770,
+    "tests": 1_600,
+    "tests/api": 4_780,
     "tests/clients": 1_070,
     "tests/cluster": 5_290,
     "tests/compat": 4_380,

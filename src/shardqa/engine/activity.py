@@ -43,22 +43,38 @@ class ModelRuns:
     took: Sequence[int]  # runs by BOUNDS
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """The worker of one node, as its module sees it."""
+
+    node: str
+    is_ready: bool
+    restarts: int
+    commands: int  # that wait for it
+    misses: int  # of answers' keys, that wait for it
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    registrations: list[RegistrationCounts]
+    models: list[ModelRuns]  # of a node with many, the first by name
+    workers: list[WorkerState]
+
+
 class Activity:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
 
-    async def registrations(self) -> list[RegistrationCounts]:
-        """The registrations of the masters that answer in time."""
-        return [counts for node, info in await self._infos() for counts in registrations_of(node, info)]
-
-    async def models(self) -> list[ModelRuns]:
-        """The models of the masters that answer in time; of a node with many, the first by name."""
-        return [runs for node, info in await self._infos() for runs in models_of(node, info)]
-
-    async def _infos(self) -> list[tuple[str, object]]:
+    async def counts(self) -> Counts:
+        """Asks the masters, and leaves out those that do not answer in time."""
         nodes = self._shards.nodes()
         infos = await asyncio.gather(*(self._info(node) for node in nodes))
-        return [(str(node.name), info) for node, info in zip(nodes, infos, strict=True)]
+        told = [(str(node.name), info) for node, info in zip(nodes, infos, strict=True)]
+        return Counts(
+            registrations=[counts for node, info in told for counts in registrations_of(node, info)],
+            models=[runs for node, info in told for runs in models_of(node, info)],
+            workers=[worker for node, info in told for worker in worker_of(node, info)],
+        )
 
     async def _info(self, node: ClusterNode) -> object:
         try:
@@ -98,6 +114,17 @@ def _runs(node: str, name: str, line: dict[str, str]) -> ModelRuns:
     requests, errors, runs, rows, most = (int(line[word]) for word in NUMBERS)
     waited, took = (tuple(map(int, line[word].split("/"))) for word in ("queue_us", "run_us"))
     return ModelRuns(node, name, requests, errors, runs, rows, most, waited, took)
+
+
+def worker_of(node: str, info: object) -> list[WorkerState]:
+    """The worker of a node; none of a node that by_name nothing."""
+    by_name = fields(info)
+    if "shardqa_worker_state" not in by_name:
+        return []
+    restarts, commands, misses = (
+        int(str(by_name[f"shardqa_{name}"])) for name in ("worker_restarts", "pending_requests", "pending_misses")
+    )
+    return [WorkerState(node, by_name["shardqa_worker_state"] == "ready", restarts, commands, misses)]
 
 
 def fields(info: object) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """INFO of models, read for /metrics."""
 
 from shardqa.api import model_metrics
-from shardqa.engine.activity import MAX_MODELS, models_of
+from shardqa.engine.activity import MAX_MODELS, WorkerState, models_of, worker_of
 
 LINE = "requests=4,errors=1,runs=2,rows=5,mean_batch=2.50,max_batch=3,queue_us=1/0/0/0/0/0/0/3,run_us=0/2/0/0/0/0/0/0"
 INFO = f"""# shardqa_content
@@ -41,3 +41,11 @@ def test_models_become_counters_and_cumulative_histograms() -> None:
 def test_where_no_model_has_run_nothing_is_told() -> None:
     assert model_metrics.text([]) == b""
     assert models_of("here:1", "shardqa_models:0\r\n") == []
+
+
+def test_the_worker_of_a_node_is_told_and_none_of_a_node_that_says_nothing() -> None:
+    info = (
+        "shardqa_worker_state:starting\nshardqa_worker_restarts:2\nshardqa_pending_requests:3\nshardqa_pending_misses:4"
+    )
+    assert worker_of("a:1", info) == [WorkerState("a:1", is_ready=False, restarts=2, commands=3, misses=4)]
+    assert worker_of("a:1", "") == []
