@@ -8,6 +8,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 
 from shardqa.cluster import redis_server
 from shardqa.cluster.local import LocalCluster
@@ -78,10 +79,17 @@ def exported() -> Iterator[InMemorySpanExporter]:
     tracing.use(None)
 
 
-async def test_a_question_is_a_span_with_one_for_each_step(engine: Engine, exported: InMemorySpanExporter) -> None:
+async def test_a_question_is_a_span_with_one_for_each_step_and_each_command_to_a_shard(
+    engine: Engine, cluster: LocalCluster, exported: InMemorySpanExporter
+) -> None:
     await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     answer = await engine.ask(QUESTION)
-    steps = {span.name: span for span in exported.get_finished_spans()}
+    spans = exported.get_finished_spans()
+    sent = [span for span in spans if span.kind == SpanKind.CLIENT]
+    assert {"RG.TRIGGER Terms", "RG.TRIGGER Rank", "GET"} <= {span.name for span in sent}
+    ports = {int(str((span.attributes or {})["server.port"])) for span in sent}
+    assert ports <= {port for _, port in cluster.addresses}
+    steps = {span.name: span for span in spans if span.kind == SpanKind.INTERNAL}
     assert set(steps) == {"ask", "cache", "retrieve", "read", "merge"}
     whole = steps.pop("ask")
     assert whole.attributes is not None
@@ -89,7 +97,7 @@ async def test_a_question_is_a_span_with_one_for_each_step(engine: Engine, expor
     for span in steps.values():
         assert span.parent is not None
         assert span.parent.span_id == whole.context.span_id
-    assert "Brennick" not in str([span.to_json() for span in (whole, *steps.values())])
+    assert "Brennick" not in str([span.to_json() for span in spans])
 
 
 async def test_a_question_that_fails_marks_its_span(engine: Engine, exported: InMemorySpanExporter) -> None:

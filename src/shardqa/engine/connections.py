@@ -33,6 +33,7 @@ from redis.exceptions import (
 
 from shardqa import errors, request, streaming
 from shardqa.config import Settings
+from shardqa.engine import tracing
 from shardqa.engine.liveness import Liveness, Unresponsive
 from shardqa.errors import (
     AnswerTimeout,
@@ -281,7 +282,8 @@ class Shards:
         """
         start = perf_counter()
         try:
-            reply = await self._on(node, args, seconds)
+            with tracing.sent(str(node.host), int(node.port), args):
+                reply = await self._on(node, args, seconds)
         except ShardqaError as fault:
             if fault.status >= 500:
                 _note(node, args, perf_counter() - start, fault)

@@ -4,7 +4,7 @@ They hold names, numbers and corpora, and never what people ask.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -43,6 +43,20 @@ def span(name: str, **attributes: Any) -> AbstractContextManager[Any]:
     if _tracer is None:
         return NOTHING
     found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, attributes=attributes)
+    return found
+
+
+def sent(host: str, port: int, words: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Around a command to a node, by its name alone and that of a function: other words hold what people ask."""
+    if _tracer is None:
+        return NOTHING
+    from opentelemetry.trace import SpanKind
+
+    name = " ".join(map(str, words[: 2 if words[0] == "RG.TRIGGER" else 1]))
+    attributes = {"db.system.name": "redis", "db.operation.name": name, "server.address": host, "server.port": port}
+    found: AbstractContextManager[Any] = _tracer.start_as_current_span(
+        name, kind=SpanKind.CLIENT, attributes=attributes
+    )
     return found
 
 
