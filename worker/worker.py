@@ -15,32 +15,33 @@ from shardqa.worker import frames, resp
 from shardqa.worker.activity import Activity
 from shardqa.worker.ai import backend, redis_ai
 from shardqa.worker.ai.models import Models
-from shardqa.worker.calls import Calls, Rights, section
+from shardqa.worker.calls import Calls, section
 from shardqa.worker.config import WorkerConfig
 from shardqa.worker.frames import Frame, MalformedFrame, Type
 from shardqa.worker.gears.gears import Gears
 from shardqa.worker.gears.pipeline import function_threads
 from shardqa.worker.gears.pipeline.readers import text
-from shardqa.worker.gears.pipeline.run import Run, describe, enter
+from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.registrations import stored_registrations
 from shardqa.worker.gears.registrations.info_lines import InfoLines
 from shardqa.worker.gears.registrations.prefix_watches import PROMOTED
 from shardqa.worker.gears.sessions import redisgears_module, script_module
 from shardqa.worker.gears.sessions.requirements import Requirements
+from shardqa.worker.gears.sources.arrivals import Arrivals
 from shardqa.worker.gears.sources.events import Events
 from shardqa.worker.gears.sources.hooks import Hooks
-from shardqa.worker.gears.sources.misses import Misses, Replies
+from shardqa.worker.gears.sources.misses import Misses
 from shardqa.worker.io import Io
 from shardqa.worker.link import Link
 from shardqa.worker.nodes import REFRESH, Cluster
+from shardqa.worker.requests import Requests
 from shardqa.worker.runtime import KeyEvent
 from shardqa.worker.socket_threads import Work
 from shardqa.worker.statistics import WorkerStatistics, allocated
-from shardqa.worker.threads import Cancelled, Threads
+from shardqa.worker.threads import Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
 MISS = b"shardqa.get"  # in a SYNC
-LOST = "lost"  # type in an EVENT that two workers ended with
 STATISTICS_EVERY = 1.0  # seconds
 FULL_COLLECTION = 100  # younger ones before it: it keeps the interpreter's lock for 0.1 s, and a document made 22
 
@@ -76,11 +77,10 @@ class Worker:
         self._events = Events(io, gears.registry, gears.runs, gears.streams)
         self._hooks = Hooks(io, gears.inner, gears.sessions, gears.runs, self._events)
         self._info_lines = InfoLines(gears.registry, self._statistics)
-        self._running: dict[int, Run] = {}  # requests and misses by frame id; loop's thread
-        replies = Replies(self._running, computing, self._reply, self._spawn)
-        self._misses = Misses(gears.registry.registrations, gears.sessions, gears.runs, self._statistics, replies)
-        self._arrived: list[tuple[str, KeyEvent]] = []  # events for the loop; of the thread that leads
-        self._early: list[tuple[str, KeyEvent]] = []  # events of registrations that a replay is about to bring back
+        self._requests, registrations = Requests(link, self._threads, computing), gears.registry.registrations
+        self._misses = Misses(registrations, gears.sessions, gears.runs, self._statistics, self._requests)
+        self._arrivals = Arrivals(self._threads, registrations, gears.sessions, self._events)
+        self.handled = self._arrivals.hand_over
         self._handlers = self._handler_table()
         sys.modules["redisAI"] = redis_ai.module(self._calls, self._threads, self._models)
         script_module.install()
@@ -111,8 +111,8 @@ class Worker:
 
     def handle(self, frame: Frame) -> Work | None:
         """Returns what the thread is to compute once another one reads. Raises MalformedFrame."""
-        if self._arrived and frame.type is not Type.EVENT:
-            self.handled()
+        if frame.type is not Type.EVENT:
+            self._arrivals.hand_over()
         handler = self._handlers.get(frame.type)
         if handler is None:
             raise MalformedFrame(f"{frame.type.name} is not for the worker")
@@ -124,12 +124,6 @@ class Worker:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR the worker can't serve this request: {error}"))
             return None
 
-    def handled(self) -> None:
-        """Ends what came together: the loop gets the events of it in one go, and in their place."""
-        if self._arrived:
-            events, self._arrived = self._arrived, []
-            self._threads.loop.call_soon_threadsafe(self._registered_events, events)
-
     def _handle_request(self, frame: Frame) -> None:
         user, *words = frame.items()
         if not words:
@@ -137,13 +131,13 @@ class Worker:
         run, reply = self._request(frame.id, user, words)
         if _outlasts_its_reply(words):
             run.on_release = lambda: self._link.send_list(Type.RELEASE, frame.id, ())
-        self._spawn(run, reply)
+        self._requests.spawn(run, reply)
 
     def _handle_sync(self, frame: Frame) -> None:
         """A trigger or a miss that a transaction or a script waits for: its commands are those of a section."""
         number, user, *words = frame.items()
         if words[0] == MISS:
-            run = self._run_of(frame.id, user, words)
+            run = self._requests.run_of(frame.id, user, words)
             reply = self._misses.answer(run, [*words[1:], b"get", words[-1]])
         else:
             run, reply = self._request(frame.id, user, words)
@@ -153,12 +147,12 @@ class Worker:
             section.set(int(number))
             return await reply
 
-        self._spawn(run, within_section())
+        self._requests.spawn(run, within_section())
 
     def _request(self, id: int, user: bytes, words: list[bytes]) -> tuple[Run, Coroutine[None, None, bytes]]:
         """Returns the run of a command and its reply, to be awaited in the loop."""
         self._statistics.add("requests")
-        run, name = self._run_of(id, user, words), words[0].decode("utf-8", "replace").upper()
+        run, name = self._requests.run_of(id, user, words), words[0].decode("utf-8", "replace").upper()
         if name != "RG.PYEXECUTE":  # its own reply can't be overridden
             run.command = text(words)
         return run, self._gears.commands.run(run, name, words[1:])
@@ -167,20 +161,20 @@ class Worker:
         user, *words = frame.items()
         if len(words) < 3:
             raise MalformedFrame(f"MISS of {len(words) + 1} items")
-        run = self._run_of(frame.id, user, words)
+        run = self._requests.run_of(frame.id, user, words)
         work = self._misses.claim(run, words)
         if work is None:
-            self._spawn(run, self._misses.answer(run, words))
+            self._requests.spawn(run, self._misses.answer(run, words))
         return work
 
     def _handle_hook(self, frame: Frame) -> None:
         user, *words = frame.items()
-        run = self._run_of(frame.id, user, words)
-        self._spawn(run, self._hooks.answer(run, words))
+        run = self._requests.run_of(frame.id, user, words)
+        self._requests.spawn(run, self._hooks.answer(run, words))
 
     def _handle_cancel(self, frame: Frame) -> None:
         self._models.cancel(frame.id)
-        self._threads.loop.call_soon_threadsafe(self._cancel, frame.id)
+        self._threads.loop.call_soon_threadsafe(self._requests.cancel, frame.id)
 
     def _handle_session(self, frame: Frame) -> None:
         id, owner, code, count, *items = frame.texts()
@@ -189,12 +183,12 @@ class Worker:
         except ValueError as error:
             raise MalformedFrame(f"SESSION {id}: {error}") from None
         self._misses.forget_session(id)
-        self._threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, registered)
+        self._threads.loop.call_soon_threadsafe(self._sessions.replays.replay, frame.id, id, owner, code, registered)
 
     def _handle_forget(self, frame: Frame) -> None:
         (id,) = frame.texts()
         self._misses.forget(id)
-        self._threads.spawn(self._sessions.forget_registration(id))
+        self._threads.spawn(self._sessions.replays.forget_registration(id))
 
     def _handle_start(self, frame: Frame) -> None:
         self._threads.spawn(self._start())
@@ -216,10 +210,10 @@ class Worker:
         if target == WATCH:
             self._registry.watches.event(KeyEvent(event, key, type))
         else:
-            self._arrived.append((target, KeyEvent(event, key, type, frame.id)))
+            self._arrivals.add(target, KeyEvent(event, key, type, frame.id))
 
     async def _start(self) -> None:
-        await self._sessions.replayed()
+        await self._sessions.replays.replayed()
         await asyncio.to_thread(self._models.stored.wait_settled)
         versions = [str(frames.VERSION), str(os.getpid()), platform.python_version(), *backend.versions()]
         gc.freeze()  # what start and replays made stays: no collection walks through it again
@@ -230,80 +224,13 @@ class Worker:
         self._threads.for_ever(self._refresh, REFRESH)
         self._threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
-    def _run_of(self, id: int, user: bytes, words: list[bytes]) -> Run:
-        """Any thread: of a request or miss."""
-        rights = Rights.of_request(id, user.decode("utf-8", "surrogateescape"))
-        run = Run(self._threads, rights)
-        run.request = id
-        run.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
-        run.on_progress = lambda: self._link.send_list(Type.PROGRESS, id, ())
-        return run
-
-    def _spawn(self, run: Run, reply: Coroutine[None, None, bytes]) -> None:
-        """Any thread."""
-        self._threads.spawn(self._answer(run, reply))
-
-    async def _answer(self, run: Run, coroutine: Coroutine[None, None, bytes]) -> None:
-        """Sends the reply that a request, miss or hook comes to."""
-        id, run.task = run.request, asyncio.current_task()
-        self._running[id] = run
-        enter(run)
-        try:
-            reply = await coroutine
-        except asyncio.CancelledError:
-            reply = resp.error(describe(Cancelled()))
-        except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
-            reply = resp.error(describe(error))
-        finally:
-            del self._running[id]
-        self._reply(id, reply)
-        run.release()
-
-    def _reply(self, id: int, reply: bytes) -> None:
-        try:
-            self._link.send(Type.REPLY, id, reply)
-        except frames.PayloadTooLarge as error:
-            self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
-
-    def _registered_events(self, events: list[tuple[str, KeyEvent]]) -> None:
-        for target, happened in events:
-            self._registered_event(target, happened)
-
-    def _registered_event(self, target: str, happened: KeyEvent) -> None:
-        if self._early or (self._sessions.replaying() and self._registry.registrations.get(target) is None):
-            self._early.append((target, happened))
-            if len(self._early) == 1:
-                self._threads.task(self._push_early())
-        else:
-            self._push_event(target, happened)
-
-    async def _push_early(self) -> None:
-        await self._sessions.settled(lambda: None)
-        early, self._early = self._early, []
-        for target, happened in early:
-            self._push_event(target, happened)
-
-    def _push_event(self, target: str, happened: KeyEvent) -> None:
-        registration = self._registry.registrations.get(target)
-        if registration is None:  # unregistered meanwhile
-            self._events.settle(happened)
-        elif happened.type == LOST:
-            self._events.lost(registration, happened)
-        else:
-            self._events.push(registration, happened)
-
-    def _cancel(self, id: int) -> None:
-        run = self._running.get(id)
-        if run is not None:
-            run.cancel()
-
     async def _refresh(self) -> None:
         await self._cluster.refresh()
         await self._gears.new_masters.look()
 
     async def _send_statistics(self) -> None:
         statistics = self._statistics
-        statistics.set("functions_running", len(self._running))
+        statistics.set("functions_running", len(self._requests.running))
         statistics.set("events_queued", self._events.queued())
         statistics.set("models_queued", self._models.queued())
         statistics.set("allocated_mb", allocated() >> 20)

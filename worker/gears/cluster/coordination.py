@@ -191,7 +191,7 @@ class Coordination:
         registered = arguments[7].decode() if len(arguments) > 7 else ""
         registration = None
         if registered:
-            registration = await self._sessions.settled(lambda: self._registrations.get(registered))
+            registration = await self._sessions.replays.settled(lambda: self._registrations.get(registered))
             if registration is None:
                 return resp.NIL
         session = self._sessions.get(session_id) or self._sessions.visiting(session_id, run.rights)

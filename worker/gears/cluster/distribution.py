@@ -132,7 +132,7 @@ class Distribution:
         return True
 
     async def _unregister(self, id: str) -> bool:
-        registration = await self._sessions.settled(lambda: self._sessions.registration(id))
+        registration = await self._sessions.replays.settled(lambda: self._sessions.registration(id))
         if registration is not None:
             await self._streams.forget(registration)
         return self._sessions.unregister(id)

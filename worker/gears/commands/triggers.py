@@ -52,7 +52,7 @@ class Triggers:
         name = str(record[0])
         registration = self._registrations.triggered_by(name)
         if registration is None:  # a replay may still bring it
-            registration = await self._sessions.settled(lambda: self._registrations.triggered_by(name))
+            registration = await self._sessions.replays.settled(lambda: self._registrations.triggered_by(name))
         if registration is None:
             return resp.error(NOT_FOUND)
         registration.enter(run)

@@ -84,7 +84,7 @@ class Hooks:
         return await self._caused(run, [events[at : at + 4] for at in range(0, len(events), 4)])
 
     async def _find(self, id: str) -> Registration | None:
-        return await self._sessions.settled(lambda: self._sessions.registration(id))
+        return await self._sessions.replays.settled(lambda: self._sessions.registration(id))
 
     async def _hooked(self, run: Run, ids: list[str], command: list[bytes]) -> bytes:
         chain = [registration for id in ids if (registration := await self._find(id)) is not None]

@@ -8,9 +8,7 @@ locks, so they stay in the loop's thread.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
@@ -25,22 +23,13 @@ from shardqa.worker.gears.registrations.plain_run import PlainRun, is_plain
 from shardqa.worker.gears.registrations.registrations import Registration, Registrations
 from shardqa.worker.gears.sessions.sessions import Sessions
 from shardqa.worker.gears.sources.registration_runs import RegistrationRuns
+from shardqa.worker.requests import Requests
 from shardqa.worker.socket_threads import Work
 from shardqa.worker.statistics import WorkerStatistics
 
 LONG = 0.001  # seconds of a run beside which a thread's waking does not count
 IN_A_ROW = 3  # long runs; single ones are those of a busy machine
 PAUSE = 1.0  # seconds that a registration's misses then go to the pool
-
-
-@dataclass(frozen=True, slots=True)
-class Replies:
-    """The ways of a worker's replies."""
-
-    running: dict[int, Run]  # by frame id
-    computing: threading.Lock  # held by the reading thread that computes
-    send: Callable[[int, bytes], None]
-    from_loop: Callable[[Run, Coroutine[None, None, bytes]], None]  # goes on in the loop, to the reply
 
 
 @dataclass(slots=True)
@@ -66,13 +55,13 @@ class Misses:
         sessions: Sessions,
         runs: RegistrationRuns,
         statistics: WorkerStatistics,
-        replies: Replies,
+        requests: Requests,
     ) -> None:
         self._registrations = registrations
         self._sessions = sessions
         self._runs = runs
         self._statistics = statistics
-        self._replies = replies
+        self._requests = requests
         self._plain: dict[str, Hosted] = {}  # by registration id
         self._now: Registration | None = None  # runs in a reading thread
         registrations.listen(self._added, lambda registration: self.forget(registration.id))
@@ -82,9 +71,9 @@ class Misses:
         """MISS: registration id, key, command, argument…"""
         self._statistics.add("misses")
         id = words[0].decode()
-        registration = await self._sessions.settled(lambda: self._registrations.get(id))
+        registration = await self._sessions.replays.settled(lambda: self._registrations.get(id))
         if registration is None:
-            why = self._sessions.why_inactive(id)
+            why = self._sessions.replays.failed.get(id)
             return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
         record = _entered(run, registration, words)
         await self._runs.run(run, registration, [record])
@@ -98,10 +87,10 @@ class Misses:
         turns = self._registrations.turns_of(hosted.registration)
         if turns is None or not turns.take_now():
             return None
-        if not self._replies.computing.acquire(blocking=False):
+        if not self._requests.computing.acquire(blocking=False):
             turns.give()
             return None
-        self._replies.running[run.request] = run  # at once: the next frame may cancel it
+        self._requests.running[run.request] = run  # at once: the next frame may cancel it
         return partial(self._run_now, run, hosted, turns, words)
 
     def forget(self, id: str) -> None:
@@ -126,7 +115,7 @@ class Misses:
             plain = self._runs.plain_run(registration, run, _entered(run, registration, words))
             outcome = context.run(plain.begin)
             if isinstance(outcome, Suspended):
-                context.run(self._replies.from_loop, run, self._rest(plain, outcome))
+                context.run(self._requests.spawn, run, self._rest(plain, outcome))
             else:
                 reply = _reply_of(run)
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
@@ -135,10 +124,10 @@ class Misses:
             self._now = None
             hosted.ran(time.perf_counter() - started)
             turns.give()
-            self._replies.computing.release()  # before the reply: what that client sends next may be claimed, too
+            self._requests.computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply:
-            self._replies.running.pop(run.request, None)
-            self._replies.send(run.request, reply)
+            self._requests.running.pop(run.request, None)
+            self._requests.send(run.request, reply)
 
     async def _rest(self, plain: PlainRun, suspended: Suspended) -> bytes:
         await self._runs.finish(plain, suspended)
