@@ -51,6 +51,8 @@ def joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _contents(text: str) -> Iterator[tuple[int, int]]:
+    if text.count(".") + text.count("…") < 2 * LEADERS:
+        return
     run: list[re.Match[str]] = []
     for match in windows.matches(LEADER, text, PHRASE):
         if run and match.start() - run[-1].end() > NEAR:
@@ -70,6 +72,8 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
     """Lines of words and pages in the order of the alphabet, some with several pages; blank lines may be between."""
     entries = several = begin = end = at = 0
     last = ""
+    if text.count("\n") < ENTRIES - 1:
+        return
     for line in io.StringIO(text, newline=""):  # one after another: a text may be nothing but millions of line ends
         stripped = line.strip()
         is_entry = bool(stripped) and len(stripped) <= LINE and ENTRY.fullmatch(stripped) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -148,10 +148,9 @@ def count_of_passages(value: bytes | None) -> int | None:
 
 def _checked(key: str, raw: dict[str, str | bytes]) -> Fields:
     decoded: dict[str, Any] = {name: _decoded(key, name, value) for name, value in raw.items()}
-    fields = Fields(**decoded)
-    checks.document(f"document {key!r}", fields.text, title=fields.title, source=fields.source, origin=fields.origin)
-    _check_metadata(key, fields.metadata)
-    return replace(fields, marks=places.check(fields.places))
+    checks.document(f"document {key!r}", **{name: decoded[name] for name in ("text", "title", "source", "origin")})
+    _check_metadata(key, decoded["metadata"])
+    return Fields(**decoded, marks=places.check(decoded["places"]))
 
 
 def _decoded(key: str, name: str, value: str | bytes) -> str:

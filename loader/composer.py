@@ -4,7 +4,6 @@ Every format that is more than plain text goes through here, so that headings, t
 came from. A Composer belongs to the thread that fills it.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -16,7 +15,6 @@ from shardqa.places import MAX_HEADINGS, Mark, Place
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
 SHORT = 100  # characters of what explains a term on the term's own line
 ENTRY = 100  # level of a list's terms, below that of every heading
-BLANKS = re.compile(r"\s+")
 ENDS = ".!?:;。！？"
 
 
@@ -46,7 +44,7 @@ class Composer:
 
     def heading(self, words: str, level: int) -> None:
         """A heading, which stands in the text too: it often holds the word that a question is about."""
-        words = BLANKS.sub(" ", words).strip()
+        words = one_line(words)
         if words:
             self.under(words, level)
             self.block(words)
@@ -58,7 +56,7 @@ class Composer:
 
     def entry(self, words: str, depth: int = 1) -> None:
         """A term of a list in which lists may stand (`depth`), which what follows explains: below all headings."""
-        words = BLANKS.sub(" ", words).strip()
+        words = one_line(words)
         if len(words) <= MAX_HEADING:
             self.under(words, ENTRY + depth)
         self._term = ""  # of two terms side by side neither explains the other
@@ -122,8 +120,8 @@ class Composer:
 
     def row(self, header: Sequence[str], row: Sequence[str], close: bool) -> None:
         """A row of a table as a sentence; its cells are kept as its place."""
-        self.at(cells=cells_of(header, row))
-        self.block(sentence(header, row), close)
+        self.at(cells=(cells := cells_of(header, row)))
+        self.block(sentence(cells), close)
         self.at(cells=None)
 
     def pair(self, name: str, value: str, close: bool) -> None:
@@ -144,13 +142,13 @@ class Composer:
         checks.length(self._length)
 
 
-def sentence(header: Sequence[str], row: Sequence[str]) -> str:
-    """`Ferry Berta has Length: 44 m; Built: 2004.` Empty cells are left out.
+def sentence(cells: Sequence[tuple[str, str]]) -> str:
+    """A row by its filled cells: `Ferry Berta has Length: 44 m; Built: 2004.`
 
     A column without a name is its value alone. The first cell names what the row is about: so the reader mixes rows up
     least (docs/decisions.md).
     """
-    first, *rest = cells_of(header, row) or [("", "")]
+    first, *rest = cells or [("", "")]
     about = " ".join(part for part in first if part)
     words = "; ".join(f"{name}: {value}" if name and name != value else value for name, value in rest)
     told = f"{about} has {words}" if words and about else about or words
@@ -190,4 +188,4 @@ def bars(row: Sequence[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    return BLANKS.sub(" ", text).strip()
+    return " ".join(text.split())

@@ -1,12 +1,14 @@
 """Titles, sources and places of files' documents, cut to what a shard takes; each cut is told as lost."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from shardqa import checks, places
 from shardqa.loader.source_file import Item, Lost, printable
 from shardqa.places import Mark, Place
 from shardqa.schema import Document
 
+MANY = 500  # characters of a place's words from which it is measured: as JSON each may take six bytes
 NUMBERS = ("page", "slide", "row", "line")  # of a place, which stay where its words are too long
 
 
@@ -40,6 +42,9 @@ def _fitted(document: Document) -> Iterator[Item]:
 def _fitted_mark(mark: Mark) -> Mark:
     """Without its cells, its outer headings, or any words."""
     start, place = mark
+    words = [*chain.from_iterable(place.cells or ()), *place.headings, place.part or "", place.sheet or ""]
+    if sum(map(len, words)) < MANY:
+        return mark
     if places.size_of(place) > places.MAX_PLACE:
         place = place.model_copy(update={"cells": None})
     while (is_long := places.size_of(place) > places.MAX_PLACE) and place.headings:

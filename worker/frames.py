@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 
 VERSION = 2  # of the protocol; module and worker of one build agree on it
 MAX_PAYLOAD = 1 << 30  # bytes; a length past it is a broken stream, not a large message
@@ -83,13 +84,9 @@ class Frame:
 
 def pack(items: Iterable[bytes | bytearray | memoryview]) -> bytes:
     """A list as payload bytes."""
-    parts: list[bytes | bytearray | memoryview] = [b""]
-    count = 0
-    for item in items:
-        parts += (LENGTH.pack(len(item)), item)
-        count += 1
-    parts[0] = LENGTH.pack(count)
-    return b"".join(parts)
+    listed = list(items)
+    lengths = map(LENGTH.pack, map(len, listed))
+    return b"".join((LENGTH.pack(len(listed)), *chain.from_iterable(zip(lengths, listed, strict=True))))
 
 
 def unpack(payload: bytes) -> list[bytes]:

@@ -81,7 +81,8 @@ class Attributes:
         self._pairs[document] = frozenset(pairs)
         for name, value in pairs:
             self._fields.setdefault(name, _Field()).add(value, document)
-        self._documents.clear()
+        if self._documents:  # to clear it takes longer than to look
+            self._documents.clear()
 
     def remove(self, document: str) -> None:
         for name, value in self._pairs.pop(document, frozenset()):

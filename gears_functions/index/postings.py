@@ -33,22 +33,18 @@ class Postings:
 
     def append(self, slot: int, parts: Sequence[Sequence[str]]) -> None:
         """Adds the words of the next slot; the last word of a part and the first of the next are not adjacent."""
+        numbers, places, stream, first = self._numbers, self._places, self._stream, len(self._stream)
         for words in parts:
-            for word in words:
-                number = self._number(word)
-                self._places[number].append(len(self._stream))
-                self._stream.append(number)
-            self._stream.append(NOBODY)
-            self._owners.extend([slot] * (len(words) + 1))
-        self._starts.append(len(self._stream))
-
-    def _number(self, term: str) -> int:
-        number = self._numbers.get(term)
-        if number is None:
-            number = self._numbers[term] = len(self._places)
-            self._terms.append(term)
-            self._places.append(array("i"))
-        return number
+            for place, word in enumerate(words, len(stream)):
+                number = numbers.setdefault(word, len(places))
+                if number == len(places):
+                    self._terms.append(word)
+                    places.append(array("i"))
+                places[number].append(place)
+                stream.append(number)
+            stream.append(NOBODY)
+        self._owners.extend([slot] * (len(stream) - first))
+        self._starts.append(len(stream))
 
     def first_part(self, slot: int) -> list[str]:
         """The words of a slot's first part, in order."""

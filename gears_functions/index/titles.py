@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from shardqa import bridges
 from shardqa.analysis import Analysed, analyse
 
 NOTE = re.compile(r"\s*\([^()]*\)\s*\Z")
 REST = re.compile(r"(?:[,:;]|\s[-–—|])\s.*\Z", re.DOTALL)
+_of_head = lru_cache(64)(analyse)  # rows of a file share what stands before the comma
 HEAD = 2  # words that what stands before a comma must have: Paris, Texas is not Paris
 
 
@@ -79,6 +81,6 @@ def _forms(title: str, analysed: Analysed) -> tuple[str, ...]:
     plain = NOTE.sub("", title)
     head = REST.sub("", plain)
     ways = [analysed.content] if plain == title else [analysed.content, analyse(plain).content]
-    if head != plain and len(words := analyse(head).content) >= HEAD:
+    if head != plain and len(words := _of_head(head).content) >= HEAD:
         ways.append(words)
     return tuple(dict.fromkeys(" ".join(words) for words in ways if 0 < len(words) <= bridges.LONGEST))

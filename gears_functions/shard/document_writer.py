@@ -32,6 +32,7 @@ from shardqa.transient import is_write_refusal
 from shardqa.worker.runtime import Argument, Runtime
 
 QUIET, PATIENCE = 0.01, 0.1  # seconds without a question before the next slice of a long text, and waited at most
+LONG = 100  # characters that take longer to analyse than to look whether anybody else waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +173,13 @@ class DocumentWriter:
         return max([stored.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
 
     async def analysed(self, parts: Parts, frame: range) -> list[Analysed]:
-        """Analyses what is long enough to hold up others, a passage at a time."""
-        found = list[Analysed]()
+        """Analyses a text, and lets others in behind each passage that is long enough to hold them up."""
+        words = list[Analysed]()
         for n in frame:
-            found.append(analyse(parts.passages[n].text))
-            await asyncio.sleep(0)
-        return found
+            words.append(analyse(parts.passages[n].text))
+            if len(parts.passages[n].text) > LONG:
+                await asyncio.sleep(0)
+        return words
 
     def index(self, parsed: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
         self.check_dropping(parsed)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from lxml import etree
 from python_calamine import CalamineError, CalamineWorkbook, ZipError
 
-from shardqa.loader.composer import Composer, bars, joined, one_line, sentence, without_values
+from shardqa.loader.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
 from shardqa.loader.formats import cell_formats, extent, header, zipped
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.overlays import Overlay, of_sheets, of_xls
@@ -160,7 +160,7 @@ class _Sheet:
                 elif (is_form and any(row[1:])) or is_pair(row):
                     self._composer.rows(unfolded([row]), None)
                 else:
-                    self._composer.block(sentence([], row))
+                    self._composer.block(sentence(cells_of([], row)))
                 is_first = not in_table
             if n == bottom:
                 self._composer.block(bars(without_values(names, self._rows[n + 1 :])))

@@ -88,8 +88,9 @@ def _delimiter(sample: list[str]) -> str:
 
 def _document(source: SourceFile, number: int, row: list[str], names: list[str], counts: Counter[str]) -> Item:
     columns = {name.casefold(): value.strip() for name, value in zip(names, row, strict=False)}
-    place = Place(row=number, cells=None if columns.get("text") else cells_of(names, row))
-    text = columns.get("text") or sentence(names, row)
+    cells = None if columns.get("text") else cells_of(names, row)
+    place = Place(row=number, cells=cells)
+    text = columns.get("text") or sentence(cells or ())
     own = one_line(columns.get("id", "")) or str(number)
     counts[own] += 1
     id_ = f"{source.name}/{own}" + (f" ({counts[own]})" if counts[own] > 1 else "")

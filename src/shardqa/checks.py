@@ -39,7 +39,7 @@ def document(what: str, text: str, **others: str) -> None:
         raise BadDocument(f"{named}no text in it; give it at least one word")
     for name, part in {"text": text, **others}.items():
         try:
-            size = len(part.encode())
+            size = len(part) if part.isascii() else len(part.encode())
         except UnicodeEncodeError as error:
             raise BadDocument(f"{named}lone surrogate at character {error.start}; encode it as UTF-8") from None
         if name == "text" and size > MAX_DOCUMENT:

@@ -68,7 +68,7 @@ def check_document_id(document: str) -> str:
         raise BadDocumentId(
             f"document id of {size} bytes is longer than {MAX_DOCUMENT_ID}; shorten it (a hash of it will do)"
         )
-    if any(unicodedata.category(c) == "Cc" for c in document):
+    if not document.isprintable() and any(unicodedata.category(c) == "Cc" for c in document):
         raise BadDocumentId(f"document id {document[:80]!r} holds a control character; remove it")
     return document
 

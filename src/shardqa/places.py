@@ -5,12 +5,12 @@ are kept as JSON; a passage keeps those that lie in it. Pure functions.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_serializer
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
@@ -45,7 +45,7 @@ class Place(BaseModel):
     headings: list[str] = Field(default_factory=list, description="the headings above it, outermost first")
 
     @model_serializer(mode="wrap")
-    def only_known(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def only_known(self, handler: Callable[["Place"], dict[str, Any]]) -> dict[str, Any]:
         """Leaves out fields without a value: most places have one or two."""
         return {name: value for name, value in handler(self).items() if value not in (None, [])}
 
@@ -66,6 +66,8 @@ class Place(BaseModel):
 
 Mark: TypeAlias = tuple[int, Place]
 """(the character at which a place begins, the place)"""
+
+MARKS = TypeAdapter(list[Mark])
 
 Raw: TypeAlias = list[list[Any]]
 """The same as JSON has it: `[[character, {…}], …]`."""
@@ -93,14 +95,14 @@ def check(places: str | bytes) -> Raw:
         found = orjson.loads(places)
     except orjson.JSONDecodeError as error:
         raise BadDocument(f"its places are not JSON ({error}); send a list of [character, place]") from None
-    last = -1
+    last, are_marks = -1, _are_marks(places)
     marks: list[Any] = found if isinstance(found, list) else [None]
     for mark in marks:
-        if not _is_mark(mark) or mark[0] <= last:
+        if not (are_marks or _are_marks(orjson.dumps([mark]))) or not last < mark[0] <= MAX_DOCUMENT:
             raise BadDocument(
                 f"{str(mark)[:80]} is no mark of its places; send [[character, {{…}}], …] with rising characters"
             )
-        if (size := size_of(mark[1])) > MAX_PLACE:
+        if len(places) > MAX_PLACE and (size := size_of(mark[1])) > MAX_PLACE:
             raise BadDocument(
                 f"its place at character {mark[0]:,} has {size:,} bytes of JSON, more than {MAX_PLACE:,}; "
                 "shorten its headings or cells"
@@ -122,11 +124,9 @@ def size_of(place: Place | dict[str, Any]) -> int:
     return len(orjson.dumps(place if isinstance(place, dict) else place.model_dump()))
 
 
-def _is_mark(mark: Any) -> bool:
-    if not isinstance(mark, list) or len(mark) != 2 or type(mark[0]) is not int or not 0 <= mark[0] <= MAX_DOCUMENT:
-        return False
+def _are_marks(places: str | bytes) -> bool:
     try:
-        Place.model_validate_json(orjson.dumps(mark[1]), strict=True)
+        MARKS.validate_json(places, strict=True)
     except ValidationError:
         return False
     return True
