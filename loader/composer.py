@@ -26,6 +26,7 @@ class Composer:
         self._headings: list[tuple[int, str]] = []  # (level, words), outermost first
         self._term = ""  # of a list, which what comes next explains
         self.marks: list[Mark] = []
+        self.lost: list[str] = []  # what of the file is not in the text, and why
 
     @property
     def text(self) -> str:

@@ -1,8 +1,7 @@
 """The golden folder: small files of each format, and beside it `golden.jsonl`, a line each, what must come out of them.
 
-A line names a file and `words` of a document, by default the one of the file's name, with their `place`; or the
-`reason` why the file is refused, or what it is that has no text. `ferry` and `passengers` name a fact that no other
-file has.
+A line names a file and `words` of a document, by default the one of the file's name, with their `place`; or why it is
+refused (`reason`), what is `lost`, or what it is that has no text. `ferry` and `passengers` are in no other file.
 """
 
 import json
@@ -23,6 +22,7 @@ class Line:
     ferry: str = ""
     passengers: int = 0
     reason: str = ""
+    lost: str = ""
     textless: str = ""
 
     @property

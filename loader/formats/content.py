@@ -14,12 +14,7 @@ from shardqa.loader.formats.zipped import FAULTS, OLE
 from shardqa.loader.source_file import MAX_BINARY, SourceFile
 
 LOOKED_AT = 8192  # bytes
-BEGINNINGS = (
-    (b"%PDF-", ".pdf"),
-    (b"{\\rtf", ".rtf"),
-    (b"BZh", ".tar"),
-    (b"\xfd7zXZ\x00", ".tar"),
-)
+BEGINNINGS = ((b"%PDF-", ".pdf"), (b"{\\rtf", ".rtf"), (b"BZh", ".tar"), (b"\xfd7zXZ\x00", ".tar"))
 STREAMS = (("__properties_version1.0", ".msg"), ("WordDocument", ".doc"), ("Workbook", ".xls"), ("Book", ".xls"))
 PARTS = (("word/", ".docx"), ("xl/", ".xlsx"), ("ppt/", ".pptx"))
 OPEN = "opendocument."

@@ -12,11 +12,18 @@ MAX_DEPTH = 10_000  # elements that are open at once; soup that never closes its
 MAX_STEPS = 20_000_000  # of looking for what an end tag closes; real pages take a few for each
 NEAR = 64  # elements among which a <p> or <li> finds the one that it closes
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
-VOID = frozenset(re.findall(r"\S+", "area base br col embed hr img input link meta param source track wbr"))
+
+
+def tags(names: str) -> frozenset[str]:
+    """Names of elements, written with blanks between them."""
+    return frozenset(names.split())
+
+
+VOID = tags("area base br col embed hr img input link meta param source track wbr")
 HEADING = re.compile(r"h[1-6]\Z")  # one closes another
-CLOSES_ITS_LIKE = frozenset(re.findall(r"\S+", "h p li dd dt option optgroup tr td th thead tbody tfoot a nobr button"))
-LISTS = frozenset(re.findall(r"\S+", "ul ol dl select"))  # an item of one does not close an item that the list is in
-SCOPES = frozenset(re.findall(r"\S+", "table td th caption template object marquee applet html svg math foreignobject"))
+CLOSES_ITS_LIKE = tags("h p li dd dt option optgroup tr td th thead tbody tfoot a nobr button")
+LISTS = tags("ul ol dl select")  # an item of one does not close an item that the list is in
+SCOPES = tags("table td th caption template object marquee applet html svg math foreignobject")
 
 
 def check(html: str) -> None:

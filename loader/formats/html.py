@@ -5,7 +5,7 @@ Parsed by selectolax' lexbor, which takes any soup a browser takes.
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from shardqa.loader import encodings
 from shardqa.loader.composer import Composer, bars, joined
 from shardqa.loader.formats import depth
+from shardqa.loader.formats.depth import tags
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile
 
@@ -31,6 +32,8 @@ AROUND = {  # what stands around a page's text, unless it stands within it
 FILLED = "select, input:is([readonly], [disabled]):is(:not([type]), [type=text])"  # fields that show one value
 HALF = 0.5  # of a page's text: a part with more of it is no boilerplate
 MOST_OF_HEAD = 1_000  # characters of what stands with a title above the main part
+A_SENTENCE = 4  # words of a hidden part from which it says more than a button or a sign of loading
+SHOWN = 60  # characters of it
 MOST_LINKED = 0.5  # of what such a part says; more only leads on
 INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 OPENERS = ("aria-controls", "data-target", "data-bs-target", "href")  # of a panel by its id
@@ -61,12 +64,9 @@ PILCROWS = frozenset("¶#§🔗⚓↩")
 LINKS = 5  # links in a list from which it is a table of contents
 SHARE = 0.9  # of its text that is links
 MAIN = "main, article, [role=main]"
-INLINE = frozenset(  # elements that do not end a line
-    re.findall(
-        r"\S+",
-        "a abbr acronym b bdi bdo big button cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s "
-        "samp small span strike strong sub sup time tt u var wbr",
-    )
+INLINE = tags(  # elements that do not end a line
+    "a abbr acronym b bdi bdo big button cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s "
+    "samp small span strike strong sub sup time tt u var wbr"
 )
 INNER = (  # whose headings head a note, not the rest of the page
     ":is(dd, li, blockquote, .note, .tip, .warning, .caution, .important, .sidebar, .example) "
@@ -90,6 +90,7 @@ def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
     composer = Composer()
     html, damaged = encodings.mended(content, encodings.named(content))
     yield source.composed(composer, compose(html, composer))
+    yield from (Lost(source.label, reason) for reason in composer.lost)
     if damaged:
         yield Lost(source.label, f"{damaged} characters of it are no UTF-8; save it as UTF-8")
 
@@ -109,29 +110,46 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
+    hidden: list[str] = []
     for part in [*_lead(root, main), main]:
-        _clean(part)
+        hidden += _clean(part)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
+    if hidden:
+        size = f"{sum(map(len, hidden)):,} characters in {len(hidden)} places"
+        composer.lost.append(f"hidden, and nothing on the page opens it: {size}, as {hidden[0][:SHOWN]!r}")
     return title
 
 
-def _clean(main: LexborNode) -> None:
-    """Removes what is no text of the page, and puts values of fields and marks of raised words in."""
+def _clean(main: LexborNode) -> list[str]:
+    """Removes what is no text of the page, and puts values of fields and marks of raised words in.
+
+    Returns what is hidden and says something.
+    """
     for node in main.css(FILLED):
         chosen = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
         node.replace_with(node.attributes.get("value") or ", ".join(chosen))
     for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
         if not _encloses(node, main) and not _is_page(node, main):
             node.decompose()
-    for node in reversed([*_around(main), *_invisible(main)]):
-        if not _encloses(node, main):
-            node.decompose()
+    _drop(_around(main), main)
+    hidden = _drop(_invisible(main), main)
     _drop_ways(main)
     for node in main.css("pre br"):
         node.replace_with("\n")
     for node in reversed(main.css(f"sup, sub, {NOTE}")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
+    return [words for words, linked in hidden if linked <= MOST_LINKED and len(words.split()) >= A_SENTENCE]
+
+
+def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[tuple[str, float]]:
+    """Removes parts, of which some may hold others; returns the words of each and the share of them that is links."""
+    dropped = {node.mem_id: node for node in nodes if not _encloses(node, main)}
+    outer = [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]
+    told = [(_words(node), _linked(node)) for node in outer]
+    for node in outer:
+        node.decompose()
+    return told
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -228,8 +246,7 @@ def _drop_ways(main: LexborNode) -> None:
             rels = (link.attributes.get("rel") or "").split()
             ways.append(WAYS.fullmatch(words) is not None or not WAY_RELS.isdisjoint(rels))
     dropped = {at: node for at, (node, links, ways) in holders.items() if _only_leads(node, links, sum(ways))}
-    for node in [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]:
-        node.decompose()
+    _drop(dropped.values(), main)
 
 
 def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:

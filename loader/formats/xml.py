@@ -13,41 +13,31 @@ from lxml import etree
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import html as pages
+from shardqa.loader.formats.depth import tags
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile, Textless
 
-SECTIONS = frozenset(
-    re.findall(
-        r"\S+",
-        "set book part chapter appendix preface article section sect1 sect2 sect3 sect4 sect5 simplesect "
-        "reference refentry refsect1 refsect2 refsect3 refsection refsynopsisdiv glossary glossdiv "
-        "bibliography topic page",
-    )
+SECTIONS = tags(
+    "set book part chapter appendix preface article section sect1 sect2 sect3 sect4 sect5 simplesect reference "
+    "refentry refsect1 refsect2 refsect3 refsection refsynopsisdiv glossary glossdiv bibliography topic page"
 )
-BLOCKS = frozenset(
-    re.findall(
-        r"\S+",
-        "para simpara p title subtitle desc screen programlisting literallayout synopsis cmdsynopsis "
-        "funcsynopsis listing term listitem item member refname refpurpose refnamediv question answer "
-        "attribution glossterm glossdef bibliomixed seg td th entry tr row note tip warning caution important "
-        "example figure informalexample blockquote itemizedlist orderedlist variablelist varlistentry "
-        "simplelist segmentedlist glosslist glossentry procedure step substeps qandaset qandaentry list steps tree "
-        "terms table informaltable code caption sidebar abstract legalnotice media",
-    )
+BLOCKS = tags(
+    "para simpara p title subtitle desc screen programlisting literallayout synopsis cmdsynopsis funcsynopsis listing "
+    "term listitem item member refname refpurpose refnamediv question answer attribution glossterm glossdef "
+    "bibliomixed seg td th entry tr row note tip warning caution important example figure informalexample blockquote "
+    "itemizedlist orderedlist variablelist varlistentry simplelist segmentedlist glosslist glossentry procedure step "
+    "substeps qandaset qandaentry list steps tree terms table informaltable code caption sidebar abstract legalnotice "
+    "media"
 )
-DROPPED = frozenset(
-    re.findall(
-        r"\S+",
-        "bookinfo articleinfo chapterinfo sectioninfo sect1info sect2info sect3info refentryinfo appendixinfo "
-        "prefaceinfo setinfo partinfo docinfo refmeta indexterm index toc lot comment remark revhistory "
-        "authorgroup copyright credit license titleabbrev beginpage imageobject imagedata videoobject "
-        "audioobject link-type revision setindex",
-    )
+DROPPED = tags(
+    "bookinfo articleinfo chapterinfo sectioninfo sect1info sect2info sect3info refentryinfo appendixinfo prefaceinfo "
+    "setinfo partinfo docinfo refmeta indexterm index toc lot comment remark revhistory authorgroup copyright credit "
+    "license titleabbrev beginpage imageobject imagedata videoobject audioobject link-type revision setindex"
 )
-LISTS = frozenset({"variablelist", "glosslist", "qandaset", "terms"})
-TERMS = frozenset({"term", "glossterm", "question"})
-KEEPS_BLANKS = frozenset({"screen", "programlisting", "literallayout", "synopsis", "code"})
-ITEMS = frozenset({"listitem", "item", "step", "member"})
+LISTS = tags("variablelist glosslist qandaset terms")
+TERMS = tags("term glossterm question")
+KEEPS_BLANKS = tags("screen programlisting literallayout synopsis code")
+ITEMS = tags("listitem item step member")
 MARKED: dict[str, Callable[[str, str], str]] = {  # words within a line, by the character before
     "superscript": raised,
     "subscript": lowered,
@@ -103,14 +93,8 @@ def _root(content: bytes) -> tuple[Any, str]:
 
 
 def _parsed(content: bytes) -> tuple[Any, str]:
-    parser = etree.XMLParser(
-        resolve_entities="internal",
-        no_network=True,
-        load_dtd=False,
-        remove_comments=True,
-        remove_pis=True,
-        recover=True,
-    )
+    options = dict.fromkeys(("no_network", "remove_comments", "remove_pis", "recover"), True)
+    parser = etree.XMLParser(resolve_entities="internal", load_dtd=False, **options)
     try:
         root = etree.fromstring(content, parser)
     except FAULTS as error:

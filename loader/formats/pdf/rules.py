@@ -60,10 +60,7 @@ def _of_segments(path: raw.FPDF_PAGEOBJECT, count: int) -> Iterator[Rule]:
     for n in range(count):
         segment = raw.FPDFPath_GetPathSegment(path, n)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = (
-            matrix.a * x.value + matrix.c * y.value + matrix.e,
-            matrix.b * x.value + matrix.d * y.value + matrix.f,
-        )
+        point = (matrix.a * x.value + matrix.c * y.value + matrix.e, matrix.b * x.value + matrix.d * y.value + matrix.f)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
             first = point

@@ -45,8 +45,13 @@ def test_a_file_without_text_is_no_failure(line: Line, read: Read) -> None:
     assert not any(isinstance(item, Skipped | Lost) for item in read[line.file])
 
 
+@pytest.mark.parametrize("line", [line for line in LINES if line.lost], ids=lambda line: line.file)
+def test_what_is_lost_of_a_file_is_told(line: Line, read: Read) -> None:
+    assert [line.lost in item.reason for item in read[line.file] if isinstance(item, Lost)] == [True]
+
+
 def test_each_file_has_a_line_and_nothing_else_is_lost(read: Read) -> None:
     assert set(read) == {line.file for line in LINES}
-    refused = {line.file for line in LINES if line.reason}
+    refused = {line.file for line in LINES if line.reason or line.lost}
     lost = {name for name, items in read.items() if any(isinstance(item, Skipped | Lost) for item in items)}
     assert lost == refused
