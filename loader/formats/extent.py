@@ -12,6 +12,7 @@ from lxml import etree
 
 from shardqa.errors import DocumentTooLarge
 from shardqa.loader.formats import records, zipped
+from shardqa.loader.formats.ooxml import Package
 
 MAX_CELLS = 5_000_000  # of one sheet, from its first row and column to its last: five columns of all rows there can be
 TAG = re.compile(rb"<(?:\w+:)?(c|row)\b([^>]*)>")
@@ -59,30 +60,16 @@ def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
     names = {name.lower(): name for name in zipped.files(archive)}
     if "content.xml" in names:
         return [("", names["content.xml"])]
+    package = Package(archive, recover=True)
     found: list[tuple[str, str]] = []
     for book in names:
-        folder, name = posixpath.split(book)
-        if WORKBOOK.fullmatch(name) and (relations := names.get(f"{folder}/_rels/{name}.rels")) is not None:
-            targets = _targets(zipped.content(archive, relations))
-            used = _used(zipped.content(archive, names[book]), targets)
-            found += [
-                (name, posixpath.normpath(posixpath.join(f"/{folder}", targets[one]))[1:].lower()) for name, one in used
-            ]
+        if WORKBOOK.fullmatch(posixpath.basename(book)):
+            relations, root = package.relations(book), None if book.endswith(".bin") else package.xml(book)
+            entries = root.iter("{*}sheet") if root is not None else ()
+            used = [(entry.get("name", ""), value) for entry in entries for value in entry.values()]
+            used = used or records.named_sheets(package.bytes(book) or b"")
+            found += [(name, relations[one].target.lower()) for name, one in used if one in relations]
     return [(name, names[part]) for name, part in found if part in names]
-
-
-def _targets(relations: bytes) -> dict[str, str]:
-    root = etree.fromstring(relations, SAFE)
-    return {} if root is None else {one.get("Id", ""): one.get("Target", "") for one in root.iter("{*}Relationship")}
-
-
-def _used(book: bytes, targets: dict[str, str]) -> list[tuple[str, str]]:
-    """(name, relation) of each sheet."""
-    root = etree.fromstring(book, SAFE) if b"<" in book[:9] else None
-    if root is None:
-        return [(name, one) for name, one in records.named_sheets(book) if one in targets]
-    sheets = list(root.iter("{*}sheet"))
-    return [(sheet.get("name", ""), value) for sheet in sheets for value in sheet.values() if value in targets]
 
 
 def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:

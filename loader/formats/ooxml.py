@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from zipfile import ZipFile
 
 from lxml import etree
 
@@ -39,8 +40,9 @@ class Relation:
 class Package:
     """Raises BadDocument where it is no whole zip file."""
 
-    def __init__(self, content: bytes) -> None:
-        self._archive = zipped.check(content)
+    def __init__(self, content: bytes | ZipFile, recover: bool = False) -> None:
+        self._archive = zipped.check(content) if isinstance(content, bytes) else content
+        self._recover = recover  # what can be read of a damaged part
         self._names = {name.casefold(): name for name in zipped.files(self._archive)}
 
     @cached_property
@@ -65,9 +67,10 @@ class Package:
         content = self.bytes(name)
         if content is None:
             return None
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+        options = dict.fromkeys(("no_network", "remove_comments", "remove_pis"), True)
+        parser = etree.XMLParser(resolve_entities=False, recover=self._recover, **options)
         root = etree.fromstring(STRICT.sub(rf"{SCHEMAS}/\1/2006/".encode(), content), parser)
-        for fallback in list(root.iter(FALLBACK)):
+        for fallback in list(root.iter(FALLBACK)) if root is not None else ():
             if len(fallback.getparent()) > 1:
                 fallback.getparent().remove(fallback)
         return root

@@ -27,12 +27,12 @@ class Overlay:
     merged: list[tuple[Cell, Cell]] = field(default_factory=list)  # first and last cell
 
 
-def of_sheets(archive: zipfile.ZipFile, content: bytes) -> dict[str, Overlay]:
+def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
     """By the sheet's name."""
     if "content.xml" in archive.namelist():
         part = zipped.content(archive, "content.xml")
         return _of_ods(part) if b":annotation" in part or b"-spanned=" in part else {}
-    package = Package(content)
+    package = Package(archive)
     return {name: _of_sheet(package, part) for name, part in extent.named_sheets(archive)}
 
 

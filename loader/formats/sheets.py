@@ -45,7 +45,7 @@ def read(source: SourceFile) -> Iterator[Item]:
                 content = _packed(archive, others) if (others := extent.checked(archive)) else content
                 formats = cell_formats.of_sheets(archive)
                 try:
-                    overlays = of_sheets(archive, content)
+                    overlays = of_sheets(archive)
                 except etree.LxmlError as error:
                     lost.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
         elif content.startswith(zipped.OLE):
