@@ -122,7 +122,7 @@ def _acl(seed: str, client: Redis, user: str, corpus: str) -> Iterator[Finding]:
 
 
 def _refusal(client: Redis, user: str, words: tuple[str, str]) -> str | None:
-    """Why Redis refuses the command to the user, None where it takes it. Raises ResponseError where it can't tell."""
+    """Says why Redis refuses the command to the user, if it does. Raises ResponseError where it can't tell."""
     try:
         reply = talk.text(client, "ACL", "DRYRUN", user, *words)
     except NoPermissionError:
@@ -187,7 +187,7 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
-    """Models, documents and scripts that did harm or fail."""
+    """Finds models, documents and scripts that did harm or fail."""
     if models := info.get("shardqa_models_quarantined"):
         found = f"{models} in quarantine: {info.get('shardqa_models_quarantined_keys')}"
         yield Finding(node.address, "models", "bad", found, "store them again, or delete them; the Redis log says why")
@@ -279,7 +279,7 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
 
 
 def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
-    """Nothing where there is none: vectors are a choice."""
+    """Finds nothing where there is no encoder: vectors are a choice."""
     key = keys.model(keys.ENCODER, tag)
     listed = tags.corpora(client)
     parts = [part for part in listed.corpora.values() if part.encoded is not None] if listed else []

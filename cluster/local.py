@@ -184,7 +184,7 @@ def _config(node: NodeState, shape: ClusterState, data: Path, options: ClusterOp
 
 
 def _wait_until_loaded(data: Path, shape: ClusterState, say: Say) -> None:
-    """Until every node answers PING and has read its AOF: loading may take its time, a silent node may not."""
+    """Waits until every node answers PING and has read its AOF: loading may take its time, a silent node may not."""
     said_loading = False
     for node in shape.nodes:
         deadline = time.monotonic() + READY_SECONDS
@@ -247,7 +247,7 @@ def _form(shape: ClusterState) -> None:
 
 
 def _set_epoch(client: Redis, epoch: int) -> None:
-    """Distinct epochs from the start spare a round of conflict resolution; a node that met others keeps its own."""
+    """Gives a node an epoch of its own, which spares a round of conflicts; one that met others keeps its own."""
     try:
         talk.command(client, "CLUSTER", "SET-CONFIG-EPOCH", epoch)
     except ResponseError as error:
@@ -270,7 +270,7 @@ def _meet(shape: ClusterState) -> None:
 
 
 def _wait_for_everyone(shape: ClusterState) -> None:
-    """REPLICATE needs the replica to know its master by id, which gossip brings a moment after MEET."""
+    """Waits until each replica knows its master by id, as REPLICATE wants: gossip brings it a moment after MEET."""
     ids = {_id(node.port) for node in shape.nodes}
     deadline = time.monotonic() + READY_SECONDS
     for node in shape.nodes:

@@ -41,12 +41,12 @@ def client(
 
 
 def command(connection: Redis, *words: str | int | bytes) -> Any:
-    """One command, its reply as it came. Raises redis.RedisError."""
+    """Sends one command; its reply is as it came. Raises redis.RedisError."""
     return connection.execute_command(*words)
 
 
 def text(connection: Redis, *words: str | int | bytes) -> str:
-    """One command whose reply is text."""
+    """Sends one command whose reply is text."""
     reply = command(connection, *words)
     return reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
 

@@ -44,7 +44,7 @@ def bus_offset(ports: Iterable[int], usual: int) -> int:
 
 
 def random_block(size: int, bus_offset: int) -> int:
-    """First of `size` neighbouring ports that are free, with their bus ports. Raises SetupError if none is found."""
+    """Returns the first of `size` neighbouring free ports, bus ports too. Raises SetupError if there are none."""
     for _ in range(200):
         base = random.randrange(*RANDOM_RANGE)
         ports = range(base, base + size)

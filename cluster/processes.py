@@ -52,7 +52,7 @@ def stop(processes: list[ProcessId], seconds: float = STOP_SECONDS) -> list[Proc
 
 
 def kill(process: ProcessId) -> None:
-    """SIGKILL, and waits until it is gone."""
+    """Sends SIGKILL, and waits until the process is gone."""
     fd = _pidfd(process)
     if fd is None:
         return

@@ -40,7 +40,7 @@ class Fields:
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
-        """Equal for equal passages: of title, text, places, metadata and the way of splitting."""
+        """Digests what passages are made of: title, text, places, metadata and the way of splitting."""
         digest = blake2b(str(splitting.VERSION).encode(), digest_size=16)
         for part in (self.title, self.text, self.places, self.metadata):
             encoded = part.encode()

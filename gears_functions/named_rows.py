@@ -77,7 +77,7 @@ def _heading(text: str, row: int) -> int:
 
 
 def _rows(text: str, start: int, marks: places.Raw) -> Iterator[tuple[int, int, Sequence[tuple[str, str]]]]:
-    """(first character, one past the last, cells) of each row."""
+    """Yields (first character, one past the last, cells) of each row."""
     ends = [*(at for at, _ in marks[1:]), start + len(text)]
     rows = [(at, end, place["cells"]) for (at, place), end in zip(marks, ends, strict=False) if place.get("cells")]
     if rows:

@@ -47,7 +47,7 @@ class PassageReading:
 
 
 def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: Any) -> Loaded | None:
-    """None when the passage is gone, or can't be read now.
+    """Returns None when the passage is gone, or can't be read now.
 
     A document without a digest was not written to its end, as where its slot is moving: its tokens may have left first.
     """
@@ -63,7 +63,7 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: A
 
 
 def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:
-    """Sentences, and spans that say something: what overlaps a good one often leaves its comma or article over."""
+    """Returns sentences, and spans that say something: what overlaps a good one often leaves its comma or article."""
     null = reader.null_logit(logits.start, logits.end)
     of_passage = logits.within(row.passage)
     offsets = pieces.offsets

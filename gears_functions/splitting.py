@@ -165,7 +165,7 @@ def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, path: tuple[str, 
 
 
 def _blocks(text: str) -> tuple[list[int], list[int]]:
-    """(where blocks end, where runs without blanks were cut), in characters, rising."""
+    """Returns (where blocks end, where runs without blanks were cut), in characters, rising."""
     forced = [cut for run in windows.matches(LONG_RUN, text, MAX_RUN + 1) for cut in _run_cuts(text, *run.span())]
     ends, start = list[int](), 0
     while start < len(text):
@@ -244,13 +244,13 @@ def _sentence_cuts(block: str, starts: NDArray[np.int32], heads: NDArray[np.bool
 
 
 def _mass(pieces: _Pieces) -> NDArray[np.int64]:
-    """Weight of all pieces before each one, int64 [n + 1]; a piece of many characters weighs more than one."""
+    """Sums the weight of all pieces before each one, int64 [n + 1]; a piece of many characters weighs more than one."""
     weights = np.clip((pieces.ends - pieces.starts) // CHARACTERS_PER_PIECE, 1, MAX_RUN // CHARACTERS_PER_PIECE)
     return np.concatenate([[0], np.cumsum(weights)])
 
 
 def _once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sorted, each once; numpy's own `unique` keeps the interpreter's lock."""
+    """Sorts the values, each once; numpy's own `unique` keeps the interpreter's lock."""
     numbers = np.sort(numbers)
     return np.asarray(numbers[np.append(numbers[1:] != numbers[:-1], True)])
 

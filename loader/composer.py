@@ -36,11 +36,11 @@ class Composer:
         return self._length
 
     def at(self, **place: Any) -> None:
-        """From here on: `at(page=3)`. None takes a name away again."""
+        """Sets the place of what follows: `at(page=3)`. None takes a name away again."""
         self._place = {name: value for name, value in {**self._place, **place}.items() if value is not None}
 
     def top(self) -> None:
-        """No heading is in force any more: a new chapter, a new file."""
+        """Ends all headings: a new chapter begins, or a new file."""
         self._headings = []
 
     def heading(self, words: str, level: int) -> None:

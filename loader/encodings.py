@@ -57,7 +57,7 @@ def decoded(content: bytes, likely: str = "") -> str:
 
 
 def mended(content: bytes, likely: str = "") -> tuple[str, int]:
-    """(text as `decoded` gives it, characters that stand for bytes which are none in UTF-8)"""
+    """Returns (text as `decoded` gives it, characters that stand for bytes which are none in UTF-8)."""
     try:
         return decoded(content, likely), 0
     except BadDocument:

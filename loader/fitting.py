@@ -40,7 +40,7 @@ def _fitted(document: Document) -> Iterator[Item]:
 
 
 def _fitted_mark(mark: Mark) -> Mark:
-    """Without its cells, its outer headings, or any words."""
+    """Returns the mark without its cells, its outer headings, or any words."""
     start, place = mark
     words = [*chain.from_iterable(place.cells or ()), *place.headings, place.part or "", place.sheet or ""]
     if sum(map(len, words)) < MANY:

@@ -77,7 +77,7 @@ class _Run:
         self.started = monotonic()
 
     async def read_all(self, source: Source, queue: _Queue, readers: int) -> None:
-        """Small documents that are read within a moment go on together, a large one alone."""
+        """Reads the files: small documents that come within a moment go on together, a large one alone."""
         items = Moments(source)
         number = before = 0
         while some := await asyncio.to_thread(items.next):

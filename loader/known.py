@@ -47,7 +47,7 @@ class FileRead:
 
 
 def page_digest(document: Document) -> str:
-    """Equal for documents that differ by their file alone."""
+    """Returns a digest that is equal for documents which differ by their file alone."""
     page = orjson.dumps([document.text, document.metadata])
     return blake2b(page, digest_size=12).hexdigest()
 
@@ -97,7 +97,7 @@ class KnownFiles:
                 self._files.pop(origin, None)
 
     def save(self) -> None:
-        """Written beside and renamed: a run that is killed leaves the old one."""
+        """Writes a file beside and renames it: a run that is killed leaves the old one."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         beside = self._path.with_suffix(f".{os.getpid()}")
         beside.write_bytes(orjson.dumps({"version": VERSION, "files": self._files}))

@@ -43,7 +43,7 @@ class ShardModel:
 
     @classmethod
     def encoder(cls, name: str, folder: Path) -> "ShardModel":
-        """Under the one name that encoders have. Raises BadModel when the folder has no model file."""
+        """Reads an encoder's folder; all encoders have one name. Raises BadModel when the folder has no model file."""
         file, digest = _looked_at(folder / MODEL_FILE, "write it with 'shardqa-models encoder'")
         return cls(keys.ENCODER, file, embedding.label(name, digest))
 
@@ -51,7 +51,7 @@ class ShardModel:
     def of_file(
         cls, name: str, path: Path, backend: str = "", device: str = "CPU", batch_size: int = 0, tag: str = ""
     ) -> "ShardModel":
-        """Any model; the backend is the file's kind unless given. Raises BadModel."""
+        """Reads any model; the backend is the file's kind unless given. Raises BadModel."""
         kind = backend.upper() or BACKENDS.get(path.suffix.lower(), "")
         if not kind:
             raise BadModel(f"the name of {path} does not tell its kind of model; give --backend ({', '.join(KINDS)})")

@@ -31,7 +31,7 @@ class Moments:
         self._fault: Exception | None = None  # of the source, told once the items before it are
 
     def next(self) -> list[tuple[Item, int]]:
-        """Each with the bytes that were read after it; none at the end. Raises as the source does."""
+        """Returns a moment's items, each with the bytes read after it; none at the end. Raises as the source does."""
         if self._fault is not None:
             raise self._fault
         some, size, end = list[tuple[Item, int]](), 0, monotonic() + MOMENT

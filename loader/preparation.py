@@ -77,7 +77,7 @@ async def register(engine: Engine, force: bool = False) -> Registered:
 
 
 async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[str, bool]:
-    """(the shard's tag, whether the functions were registered now)."""
+    """Returns (the shard's tag, whether the functions were registered now)."""
     if not force and (known := await _description(engine, node)) is not None:
         return known.tag, False
     command = ("RG.PYEXECUTE", CODE, "ID", SESSION, "UPGRADE", "DESCRIPTION", "question answering")
@@ -89,7 +89,7 @@ async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[
 
 
 async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | None:
-    """None where the functions are not registered."""
+    """Returns None where the functions are not registered."""
     try:
         reply = await retry(lambda: engine.shards.on(node, "RG.TRIGGER", "Shard"), WORKER_SECONDS)
     except ShardFailed:

@@ -60,7 +60,7 @@ def lines_of(pixels: Any) -> list[RecognizedLine]:
 
 
 def _read(pixels: Any) -> tuple[float, list[RecognizedLine]]:
-    """(the lines' mean score, lines)"""
+    """Returns (the lines' mean score, lines)."""
     result = _engine()(pixels, return_word_box=True)
     if result.txts is None:
         return 0.0, []
@@ -101,7 +101,7 @@ def _words(text: str, box: Any, pieces: Any) -> Iterator[RecognizedWord]:
 
 
 def _edges(text: str, span: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """Left and right edge of each character, as if all were of one width."""
+    """Yields left and right edge of each character, as if all were of one width."""
     left, each = span[0], (span[1] - span[0]) / max(len(text), 1)
     return ((left + at * each, left + (at + 1) * each) for at in range(len(text)))
 

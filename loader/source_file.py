@@ -41,7 +41,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Text that is missing from documents that were taken all the same."""
+    """A text that is missing from documents which were taken all the same."""
 
     place: str
     reason: str
@@ -188,7 +188,7 @@ class SourceFile:
         self.position = 0
 
     def read_all(self, most: int, text: bool = False) -> bytes:
-        """All bytes, which count as read once the file is done, or `advance` says so.
+        """Returns all bytes, which count as read once the file is done, or `advance` says so.
 
         Raises BadDocument, DocumentTooLarge.
         """
@@ -205,7 +205,7 @@ class SourceFile:
         return decoded(self.read_all(most, text=True))
 
     def lines(self) -> Iterator[str]:
-        """Line by line without line ends, each at most MAX_DOCUMENT bytes. Raises BadDocument, DocumentTooLarge."""
+        """Yields lines without their ends, each at most MAX_DOCUMENT bytes. Raises BadDocument, DocumentTooLarge."""
         chunks = self.chunks()
         start = bytearray()
         for chunk in chunks:

@@ -49,7 +49,7 @@ class Summary:
 
     @property
     def mb_per_minute(self) -> float:
-        """Text written, 10^6 bytes per minute; what was there already only had to be compared."""
+        """Returns the text written, 10^6 bytes per minute; what was there already only had to be compared."""
         return self.bytes_written / 1e6 / (self.seconds / 60) if self.seconds else 0.0
 
 

@@ -38,7 +38,7 @@ class Reading(Source, Protocol):
 async def sync(
     engine: Engine, reading: SourceFiles, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
-    """One pass over the files of `reading`. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
+    """Passes over the files of `reading` once. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
     if options.prune:
         _check_roots(options, reading)
     summary = await refresh(engine, reading, options, known, progress)

@@ -47,7 +47,7 @@ class CorpusScoring(BaseModel):
 
     @classmethod
     def parsed(cls, value: bytes | str) -> CorpusScoring | None:
-        """None for what is no scoring of ours."""
+        """Returns None for a value that is no scoring of ours."""
         try:
             found = cls.model_validate_json(value)
             found.weights()

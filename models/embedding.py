@@ -104,7 +104,7 @@ class StoredVector:
 
     @classmethod
     def unpack(cls, value: bytes) -> StoredVector | None:
-        """None for what is no vector: any client may write the field."""
+        """Returns None for a value that is no vector: any client may write the field."""
         if len(value) != 16 + WIDTH * BITS // 8:
             return None
         bits = np.unpackbits(np.frombuffer(value, np.uint8, offset=16)).reshape(WIDTH, BITS)

@@ -42,7 +42,7 @@ class Sentence(NamedTuple):
 def sentence_logits(
     start: NDArray[np.float32], end: NDArray[np.float32], sentences: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """(first token of each sentence, its logit), [sentences] each; the logits given are the passage's tokens', [n]."""
+    """Returns (first token of each sentence, its logit), [sentences] each; `logits` are the passage's tokens', [n]."""
     is_first = np.ones(len(sentences), dtype=np.bool_)
     np.not_equal(sentences[1:], sentences[:-1], out=is_first[1:])
     firsts = is_first.nonzero()[0]
@@ -101,7 +101,7 @@ def worth_showing(chances: NDArray[np.float64], words: NDArray[np.int64]) -> NDA
 def own(
     offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span, evidence: NDArray[np.float32] | None = None
 ) -> Sentence:
-    """From the beginning of the span's first sentence to the end of its last, with the span's logit."""
+    """Returns the place from the span's first sentence to its last, with the span's logit."""
     first = sentences.searchsorted(sentences[span.start_token])
     end = sentences.searchsorted(sentences[span.end_token], "right")
     mean = 0.0 if evidence is None else float(evidence[first:end].mean())

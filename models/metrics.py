@@ -18,13 +18,13 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(1_024)  # a question's candidates are compared after each of its stages
 def normalize(answer: str) -> str:
-    """Lower case, without punctuation, articles and extra blanks, in this order."""
+    """Takes capitals, punctuation, articles and extra blanks from a text, in this order."""
     bare = answer.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1.0 if the answer equals any reference once both are normalised, else 0.0.
+    """Returns 1.0 if the answer equals any reference once both are normalised, else 0.0.
 
     No references, or none that says anything once normalised, means "no answer": then "" alone is right.
     """

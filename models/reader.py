@@ -58,7 +58,7 @@ class Row:
 
     @property
     def attention_mask(self) -> NDArray[np.int64]:
-        """1 for every token: a row alone has no padding, int64 [n]."""
+        """Returns 1 for every token: a row alone has no padding, int64 [n]."""
         return np.ones(len(self.input_ids), dtype=np.int64)
 
     def __len__(self) -> int:

@@ -128,7 +128,7 @@ class ShardReading:
 
     @classmethod
     def parse(cls, value: bytes | str) -> ShardReading | None:
-        """None for a value that is no reading, or not of this version."""
+        """Returns None for a value that is no reading, or not of this version."""
         try:
             record = orjson.loads(value)
             passages = {key: PassageRecord.parse(key, one) for key, one in record["passages"].items()}

@@ -71,16 +71,16 @@ class ReaderSession:
         return [one.name for one in self._session.get_outputs()]
 
     def logits(self, batch: Batch) -> Logits:
-        """Start and end logits of a batch, float32 [rows, tokens] each; padding's logits mean nothing."""
+        """Returns the start and end logits of a batch, float32 [rows, tokens] each; padding's logits mean nothing."""
         start, end = self._session.run([START, END], batch.feeds())
         return start, end
 
     def read(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[Logits]:
-        """Start and end logits of each row, in the order given, without padding; ``max_rows`` share a batch."""
+        """Returns start and end logits of each row, in the order given, without padding; ``max_rows`` share a batch."""
         return [(one.start, one.end) for one in self.read_all(rows, max_rows)]
 
     def read_all(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[RowLogits]:
-        """Every logit of each row that the reader gives, in the order given."""
+        """Returns every logit of each row that the reader gives, in the order given."""
         logits: dict[int, RowLogits] = {}
         for batch in batches(rows, max_rows):
             outputs = dict(zip(self._outputs, self._session.run(None, batch.feeds()), strict=True))

@@ -64,7 +64,7 @@ def in_row(text: str, row: int, cells: Sequence[tuple[str, str]], start: int, en
 
 
 def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, int]]:
-    """(where its name begins, where its value does, where that ends) of each cell that the text has."""
+    """Yields (where its name begins, where its value does, where that ends) of each cell that the text has."""
     end = row
     for name, value in cells:
         begin = text.find(name, end)

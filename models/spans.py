@@ -92,7 +92,7 @@ def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32],
 
 
 def _probabilities(logits: NDArray[np.float32], context: slice) -> tuple[NDArray[np.float32], float]:
-    """(of each of the context's tokens, of [CLS])"""
+    """Returns the probabilities (of each of the context's tokens, of [CLS])."""
     seen = np.concatenate([logits[:1], logits[context]])
     if not np.isfinite(seen).all():
         raise BadModel("the reader gave logits that are not finite; export or quantize it again")

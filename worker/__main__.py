@@ -78,7 +78,7 @@ def opened(link: Link, activity: Activity) -> SocketThreads:
 
 
 def serve(reading: SocketThreads) -> NoReturn:
-    """One of the reading threads; the first that can't go on ends the process."""
+    """Runs a reading thread; the first that can't go on ends the process."""
     try:
         with leaving():
             reading.serve()
@@ -109,7 +109,7 @@ def follow_parent() -> None:
 
 
 def leave(reason: str) -> NoReturn:
-    """At once: threads may be inside a model's run or a function that never ends."""
+    """Ends the process at once: threads may be inside a model's run or a function that never ends."""
     if reason:
         print(reason, file=sys.stderr)
     sys.stderr.flush()

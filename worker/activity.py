@@ -35,7 +35,7 @@ class ActivityKind(IntEnum):
 
 
 class Activity:
-    """Any thread may take and give back slots."""
+    """The slots of threads that compute; any thread may take and give one back."""
 
     def __init__(self) -> None:
         self._page = _page()
@@ -67,7 +67,7 @@ class Activity:
         return slot
 
     def limit(self, slot: int, seconds: float, interrupt: Callable[[], None]) -> None:
-        """Whoever has this slot shall be done in so many seconds, or sooner where it had to be."""
+        """Bounds whoever has this slot to so many seconds, or fewer where it had them."""
         if slot == NONE:
             return
         deadline = time.monotonic() + seconds
@@ -77,7 +77,7 @@ class Activity:
         struct.pack_into("<Q", self._page, slot * SLOT_SIZE + 24, int(deadline * 1e6))
 
     def renew(self, slot: int, seconds: float, interrupt: Callable[[], None]) -> None:
-        """Whoever has this slot, and a deadline, has so many seconds from now."""
+        """Gives whoever has this slot, and a deadline, so many seconds from now."""
         if self._watched.pop(slot, None) is not None:
             self.limit(slot, seconds, interrupt)
 

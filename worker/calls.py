@@ -35,7 +35,7 @@ section: ContextVar[int] = ContextVar("section", default=0)
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """On whose behalf a command is sent. The module knows the users of its requests and sessions by itself."""
+    """The one on whose behalf a command is sent. The module knows the users of its requests and sessions by itself."""
 
     # 'r<request id>', 's<session id>', or empty: the worker itself, which may only look at the cluster. 'q<session
     # id>': as 's', and the session's own registrations and watches hear no events of it. 'n<session id>': as 's', and
@@ -64,7 +64,7 @@ WORKER = Rights("", "")
 
 
 def follow(access: str, pattern: str) -> Command:
-    """To be checked, not run: whether its user may read ('r') or write ('w') all keys of a prefix."""
+    """Makes a command that is checked, not run: whether its user may read ('r') or write ('w') all keys of a prefix."""
     return ("RG._FOLLOW", access, pattern)
 
 

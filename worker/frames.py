@@ -120,7 +120,7 @@ def encode(type: Type, id: int, payload: bytes) -> bytes:
 
 
 def decode_header(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, Type, int]:
-    """(payload length, type, id) of the 16 bytes at `at`. Raises MalformedFrame."""
+    """Reads (payload length, type, id) of the 16 bytes at `at`. Raises MalformedFrame."""
     length, number, flags, version, id = HEADER.unpack_from(data, at)
     if version != VERSION or flags != 0:
         raise MalformedFrame(f"frame of version {version} with flags {flags}, wanted version {VERSION} with flags 0")

@@ -41,7 +41,7 @@ LAST_INHERITED = 5  # descriptors the worker has from the module
 
 
 class Unwanted(Exception):
-    """Not the name of a package, perhaps with versions."""
+    """The word is no name of a package, with versions or without."""
 
 
 def check(requirements: Sequence[str], sources: bool = False) -> None:
@@ -94,7 +94,7 @@ def _end_with_parent() -> None:
 
 
 def _answer(order: dict[str, Any], source: str, sources: bool) -> str:
-    """Empty, or why it failed."""
+    """Returns why it failed, or nothing."""
     name, requirements = str(order["folder"]), [str(one) for one in order["requirements"]]
     try:
         check(requirements, sources)

@@ -27,7 +27,7 @@ class Link:
         self._arrivals.register(sock, WAKING)
 
     def wait(self) -> None:
-        """Until something arrives for which no thread was woken, or the socket ends. Any thread."""
+        """Waits until something arrives for which no thread was woken, or the socket ends. Any thread."""
         for _, events in self._arrivals.poll(maxevents=1):
             if events & ENDED:
                 self._look_again()  # whoever waits next is to learn it, too: the last bytes may have come with the end

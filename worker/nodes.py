@@ -42,7 +42,7 @@ class Cluster:
         self._connecting = Connecting.inherited()
 
     def hashtag(self) -> str:
-        """Any thread. Raises redis.ResponseError when this shard owns no slots."""
+        """Returns a tag of a slot of this shard. Any thread. Raises redis.ResponseError when it owns none."""
         if not self.enabled:
             return tag_of_slot(0)
         if self._nodes is None:
@@ -66,7 +66,7 @@ class Cluster:
         self._nodes = nodes  # last: who sees it sees the master too
 
     async def other_masters(self) -> list[Node]:
-        """In the order of their lowest slots."""
+        """Lists the other masters in the order of their lowest slots."""
         if not self.enabled:
             return []
         if self._nodes is None:
@@ -80,7 +80,7 @@ class Cluster:
         return list(await asyncio.gather(*(self.ask(node, command, patience) for node in nodes)))
 
     async def ask_owner(self, key: str, command: Sequence[Argument]) -> Any:
-        """On the other master that has the key's slot. Raises ResponseError."""
+        """Asks the other master that has the key's slot. Raises ResponseError."""
         return first([await self.ask(await self._owner(key), command, OWNER_TIMEOUT)])
 
     async def send_to_owner(self, key: str, command: Sequence[Any], patience: float) -> Any:

@@ -16,7 +16,7 @@ from shardqa.worker.threads import Cancelled, Threads
 
 
 class Requests:
-    """For any thread, but `cancel`, which is for the loop's."""
+    """The requests under way. For any thread, but `cancel`, which is for the loop's."""
 
     def __init__(self, link: Link, threads: Threads, computing: threading.Lock) -> None:
         self.running: dict[int, Run] = {}  # by frame id; changed by the loop's thread, and by one that computes a miss

@@ -34,7 +34,7 @@ class _TooDeep(Exception):
 
 
 def encode(value: object) -> bytes:
-    """One RESP reply. Objects of other types are sent as their str(); a value nested too deep becomes an error."""
+    """Writes a RESP reply. Objects of other types are sent as their str(); one nested too deep becomes an error."""
     try:
         return _encode(value, 0)
     except _TooDeep:

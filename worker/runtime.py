@@ -17,7 +17,7 @@ Reply: TypeAlias = Any  # as hiredis decodes it: bytes, int, None, list; a neste
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """One keyspace event of a watched prefix."""
+    """A keyspace event of a watched prefix."""
 
     event: str  # Redis' name: 'hset', 'del', 'expired', …
     key: str  # bytes that are not UTF-8 are kept as surrogates ('surrogateescape')

@@ -28,7 +28,7 @@ class SocketThreads:
         self._lead = threading.Lock()
 
     def serve(self) -> None:
-        """Until the module closes its end. Raises MalformedFrame, ValueError, and OSError when the socket broke."""
+        """Serves until the module closes its end. Raises MalformedFrame, ValueError, OSError when the socket broke."""
         while (works := self._next()) is not None:
             for work in works:
                 _computing.now = True

@@ -19,7 +19,7 @@ def allocated() -> int:
 
 
 def bound_on_memory() -> str:
-    """For messages: the bound where there is one."""
+    """Names the bound for messages, where there is one."""
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     return "" if limit == resource.RLIM_INFINITY else f" ({limit >> 20} MB, the module's argument MEMORY)"
 
@@ -40,7 +40,7 @@ class WorkerStatistics:
             self._values[name] = int(self._values.get(name, 0)) + amount
 
     def time(self, name: str, microseconds: float) -> None:
-        """Shown as <name>_us_p50 and <name>_us_p99."""
+        """Times a run; shown as <name>_us_p50 and <name>_us_p99."""
         with self._lock:
             self._times.setdefault(name, deque(maxlen=RECENT)).append(microseconds)
 

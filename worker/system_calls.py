@@ -103,7 +103,7 @@ Rules = dict[str, tuple[tuple[Bits, ...], ...]]  # by call: ways to be let throu
 
 
 def rules(pid: int, any_network: bool) -> Rules:
-    """For the process `pid`."""
+    """Lists what the process `pid` may call."""
     own_threads, none = Bits(0, (CLONE_THREAD,), CLONE_THREAD | NAMESPACES), (0,)
     tcp = (Bits(0, (socket.AF_INET, socket.AF_INET6)), Bits(1, (socket.SOCK_STREAM,), SOCK_TYPES))
     nowhere = (Bits(4, none), Bits(4, none, high=True), Bits(3, none, MSG_FASTOPEN))
@@ -138,7 +138,7 @@ def _mode(argument: int) -> Bits:
 
 
 def _opened(flags: int) -> tuple[Bits, ...]:
-    """Nothing is cut short that is only read: Landlock judges that from its version 3 on."""
+    """Lets a file be opened, but none cut short that is only read: Landlock judges that from its version 3 on."""
     reading, cut = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_ACCMODE), os.O_TRUNC
     written = (os.O_WRONLY | cut, os.O_RDWR | cut, os.O_ACCMODE | cut)
     return Bits(flags, (*reading, *written), os.O_ACCMODE | cut), _mode(flags + 1)
@@ -151,7 +151,7 @@ def numbers(table: str, column: int) -> dict[str, int]:
 
 
 def filter_program(architecture: int, column: int, pid: int, any_network: bool) -> list[Line]:
-    """Classic BPF; each call is a block that falls through to the next."""
+    """Writes the filter in classic BPF; each call is a block that falls through to the next."""
     ways = rules(pid, any_network)
     program: list[Line] = [
         (LOAD, 0, 0, ARCHITECTURE),

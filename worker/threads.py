@@ -69,7 +69,7 @@ class Breakable:
                 activity.end(self._slot)
 
     def next_record(self, activity: Activity) -> None:
-        """In the thread that computes: its time begins anew, where that is each record's."""
+        """Begins its time anew, where each record has one. In the thread that computes."""
         self.records += 1
         if self.each and not self.cancelled:
             activity.renew(self._slot, self.seconds, self.interrupt)
@@ -78,7 +78,7 @@ class Breakable:
         return self._thread is not None
 
     def end_within(self, activity: Activity, seconds: float) -> None:
-        """Any thread: what it runs now shall be over in so many seconds, whatever it was given."""
+        """Ends what it runs now within so many seconds, whatever it was given. Any thread."""
         with self._lock:
             if self._thread is not None:
                 activity.limit(self._slot, seconds, self.interrupt)
@@ -120,7 +120,7 @@ class Threads:
         return task
 
     def for_ever(self, again: Callable[[], Coroutine[Any, Any, None]], every: float) -> None:
-        """Loop's thread: awaits `again()` every so many seconds, also after the watchdog hit it by mistake."""
+        """Awaits `again()` every so many seconds, also after the watchdog hit it by mistake."""
 
         async def repeat() -> None:
             while True:
@@ -144,7 +144,7 @@ class Threads:
             return await self.loop.run_in_executor(self._pool, context.run, function, *args)
 
     def stepping(self, awaitable: Awaitable[Any], name: bytes, request: int = 0) -> Stepping:
-        """To be awaited in the loop in place of what a function gave. A step that never ends costs the worker."""
+        """Wraps what a function gave to await, for the loop. A step that never ends costs the worker."""
         return Stepping(self.activity, awaitable, name, request, self.stall + 2 * PULSE, self._move)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -51,7 +51,7 @@ FOR_ANOTHER = (b"RUN", b"READ", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that
 
 
 class Worker:
-    """Built from HELLO; `handle` runs in the thread that leads (socket_threads.py), coroutines in the loop."""
+    """The parts of a worker, built from HELLO; `handle` runs in the thread that leads, coroutines in the loop."""
 
     def __init__(
         self, link: Link, hello: Frame, activity: Activity, confined: str, installer: socket.socket | None

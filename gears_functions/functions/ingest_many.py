@@ -120,7 +120,7 @@ def _is_same(sent: Sent, stored: Stored) -> bool:
 
 
 def _read(corpus: str, packed: str) -> list[Sent | None]:
-    """None for what is refused, and what names a key a second time. Any thread."""
+    """Returns None for a document that is refused, or names a key a second time. Any thread."""
     try:
         listed = [(str(key), list(map(str, words))) for key, words in orjson.loads(packed)]
     except (orjson.JSONDecodeError, TypeError, ValueError) as error:

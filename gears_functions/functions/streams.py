@@ -121,7 +121,7 @@ def is_lasting(error: RedisError) -> bool:
 
 
 def _document_of(value: Mapping[Any, Any]) -> tuple[str, list[str | bytes]]:
-    """(the document's key, the words of Ingest). Raises BadData, BadCorpusName and BadDocumentId."""
+    """Returns (the document's key, the words of Ingest). Raises BadData, BadCorpusName and BadDocumentId."""
     place = dict[str, str]()
     for name in ("corpus", "id"):
         word = value.get(name)

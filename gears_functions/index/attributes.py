@@ -23,7 +23,7 @@ REMEMBERED = 64  # filters whose documents are kept until one of the documents c
 
 
 class _Field:
-    """One field's values, and the documents of each."""
+    """The values of one field, and the documents of each."""
 
     def __init__(self) -> None:
         self.documents: dict[Value, dict[str, None]] = {}

@@ -51,7 +51,7 @@ def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
 def carried(
     scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, chosen: Chosen | None
 ) -> dict[int, Carried]:
-    """By row of the scores: the best passage of each document that a bridge leads to."""
+    """Returns by row of the scores the best passage of each document that a bridge leads to."""
     leads = {table.numbers[name]: lead for name, lead in sources(crossings, titles).items() if name in table.numbers}
     is_led_to = np.zeros(len(table.passages_of), dtype=np.bool_)
     is_led_to[list(leads)] = True

@@ -64,7 +64,7 @@ class IndexCatalogue:
         return set(self._buckets)
 
     def of_bucket(self, bucket: str) -> list[str]:
-        """Ids, in no order."""
+        """Lists the ids of a bucket's documents, in no order."""
         return list(self._buckets.get(bucket, ()))
 
     def after(self, bucket: str, document: str, limit: int, view: str = "") -> list[tuple[str, str]]:

@@ -196,7 +196,7 @@ class Index:
         return _best(self.table.keys, touched if chosen is None else chosen.slots[touched], scores[touched], limit)
 
     def _scores(self, query: Query, statistics: CorpusStatistics, chosen: Chosen | None) -> NDArray[np.float64]:
-        """Before anything is carried, float64 [rows]."""
+        """Scores the rows before anything is carried, float64 [rows]."""
         selection = self._everything() if chosen is None else self._selected(chosen)
         scores = selection.scores(query, statistics)
         if statistics.near is not None:
@@ -208,7 +208,7 @@ class Index:
         return scores
 
     def first_words(self, ranked: Sequence[tuple[str, float]]) -> list[list[str]]:
-        """Content terms of the first passages of a list, in order."""
+        """Lists the content terms of the first passages of a ranking, in order."""
         return [self.table.body.first_part(self.table.slots[key]) for key, _ in ranked[: bridges.FIRST]]
 
     def titles_in(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:

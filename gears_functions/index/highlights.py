@@ -23,7 +23,7 @@ def matched(text: str, query: Query) -> list[tuple[int, int, str]]:
 
 
 def located(text: str) -> Iterator[tuple[int, int, str]]:
-    """(start, end, folded word) of all words, in order: the words are those of `analysis.words`."""
+    """Yields (start, end, folded word) of all words, in order: the words are those of `analysis.words`."""
     folded, places = _folded(text)
     pattern = analysis.WORD if analysis.MARKS_MATTER.search(folded) else analysis.PLAIN
     has_marks = pattern is analysis.WORD

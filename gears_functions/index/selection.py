@@ -44,7 +44,7 @@ class Field:
         self._counts: dict[str, Counts] = {}
 
     def term(self, term: str) -> Counts:
-        """(rows that hold the term, each once; how often each does)."""
+        """Returns (rows that hold the term, each once; how often each does)."""
         if term not in self._counts:
             self._counts[term] = self._in_rows(self._postings.counted(self._of(term)))
         return self._counts[term]
@@ -84,7 +84,7 @@ class Selection:
     title_words: NDArray[np.int32]
 
     def scores(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """BM25 of body, title and pairs, float64 [rows]."""
+        """Scores the rows by BM25 of body, title and pairs, float64 [rows]."""
         scores = np.zeros(len(self.words))
         average = max(statistics.length, 1) / statistics.passages
         title_average = max(statistics.title_length, 1) / statistics.passages

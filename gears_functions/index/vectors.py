@@ -138,7 +138,7 @@ class _Rows:
             self._row_of[self._slots[row]] = row
 
     def products(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """(slots, whole numbers [n])."""
+        """Returns (slots, their products [n], whole numbers)."""
         count = self._count
         products = np.empty(count, dtype=np.float32)
         target, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)

@@ -140,7 +140,7 @@ class DocumentWriter:
         return step.epoch
 
     async def write_quietly(self, commands: Sequence[tuple[Argument, ...]]) -> None:
-        """Settling has nothing to do for what is written here. Raises as `write`."""
+        """Writes so that settling has nothing to do. Raises as `write`."""
         raise_first(commands, await self._runtime.calls(commands, quiet=True))
 
     async def mark_unfinished(self, names: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ class Dropped:
         return marks is not None and bucket in marks
 
     def progress(self, corpus: str) -> DropProgress | None:
-        """None where nothing is left to remove."""
+        """Returns how far the drop is; None where nothing is left to remove."""
         return self._progress.setdefault(corpus, DropProgress()) if corpus in self._marks else None
 
     def corpora(self) -> list[str]:
@@ -103,7 +103,7 @@ class Dropped:
         self.go_on()
 
     async def load(self) -> None:
-        """All marks of the keyspace. Raises ResponseError."""
+        """Reads all marks of the keyspace. Raises ResponseError."""
         marks: dict[str, set[str]] = {}
         async for name in self._scan(PREFIX + "*", SCAN_MARKS):
             try:
@@ -145,7 +145,7 @@ class Dropped:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _remove(self, corpus: str, buckets: set[str]) -> bool:
-        """One walk over the keyspace; whether all of the buckets is gone, and their marks with it. Raises
+        """Walks over the keyspace once; says whether all of the buckets is gone, and their marks with it. Raises
         ResponseError."""
         cursor, is_complete = b"0", True
         while True:

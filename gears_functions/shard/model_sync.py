@@ -332,7 +332,7 @@ def _is_ours(label: str) -> bool:
 
 
 def _answer(reply: Any) -> str | None:
-    """Push's word; None of an error."""
+    """Returns the word that Push replied; None for an error."""
     return _text(reply[0]) if isinstance(reply, list) and reply else None
 
 

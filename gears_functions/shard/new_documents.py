@@ -64,7 +64,7 @@ class NewDocuments:
         return cut
 
     def _parts_of(self, document: New) -> Parts | None:
-        """None: whoever puts it alone is told why."""
+        """Returns None where it is refused: whoever puts it alone is told why."""
         with suppress(BadDocument):
             slices = split_in_slices(document.fields.text, self._tokenizer, document.fields.marks)
             passages = [passage for part in slices for passage in part]

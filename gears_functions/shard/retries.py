@@ -59,7 +59,7 @@ class ShardRetries:
         return slot in self._moving or slot in self._unseen
 
     def scan_begins(self, moving: frozenset[int]) -> None:
-        """With the slots that are on their way now: it may miss their keys."""
+        """Notes the slots that are on their way now: a scan may miss their keys."""
         self._unseen = moving
 
     def scan_ended(self) -> None:
@@ -67,7 +67,7 @@ class ShardRetries:
             self._try_again_soon()
 
     async def raise_epochs(self, corpora: Iterable[str]) -> None:
-        """After a change; where Redis refuses for now, as it does while the tag's slot is leaving, once more soon."""
+        """Raises epochs after a change; once more soon where Redis refuses, as while the tag's slot is leaving."""
         self._unraised.update(corpora)
         if self._runtime.role() != "master":
             self._unraised.clear()

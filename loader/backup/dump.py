@@ -127,7 +127,7 @@ class _Dump:
                 self._writer.add(RecordKind.MODEL, name=name.encode(), **settings, blob=content)
 
     async def api_keys(self) -> None:
-        """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
+        """Writes each with the digest of its secret, as it is stored: the secret itself is nowhere."""
         stored = await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
         for id_, key in sorted(dict(stored).items()):
             self._writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))

@@ -68,7 +68,7 @@ class PageAddress:
 
     @property
     def site(self) -> tuple[str, int]:
-        """Same host, and same port; http and https at their own ports are one site."""
+        """Returns host and port; http and https at their own ports are one site."""
         return self.host, 0 if self.port in PORTS.values() else self.port
 
     def __str__(self) -> str:

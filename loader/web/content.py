@@ -45,7 +45,7 @@ ALSO_TOLD = ("utf-8", "utf-16", "utf-32", "iso8859-1", "ascii")  # encodings tha
 
 
 def format_of(headers: HTTPMessage, path: str) -> Format | None:
-    """None for what no reader reads."""
+    """Returns None for a type that no reader reads."""
     type_ = headers.get_content_type() if "Content-Type" in headers else ""
     by_name = formats.format_of(path)
     if type_ in VAGUE:

@@ -73,7 +73,7 @@ def _next(page: Page) -> PageAddress:
 
 
 class _Connection:
-    """One connection, for one request, which ends at its deadline whatever the other side does."""
+    """A connection for one request, which ends at its deadline whatever the other side does."""
 
     def __init__(self, address: PageAddress, numbers: list[str], seconds: float) -> None:
         self._address = address
@@ -134,7 +134,7 @@ class _Connection:
         return bytes(content)
 
     def _connected(self) -> socket.socket:
-        """To the first of the checked addresses that answers. The certificate is checked for the host's name."""
+        """Connects to the first checked address that answers. The certificate is checked for the host's name."""
         plain = self._plain()
         self._guard = plain.dup()
         self._timer.start()

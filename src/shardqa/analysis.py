@@ -46,7 +46,7 @@ _stemmer = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming a
 
 
 def fold(text: str) -> str:
-    """Compatibility form, no accents, no case."""
+    """Returns a word's compatibility form without accents and case."""
     if text.isascii():
         return text.lower()
     apart = POWER.sub(lambda power: "^" + power[0].replace("⁻", "-"), text)  # the compatibility form of 10⁵ is 105
@@ -101,7 +101,7 @@ def parts(word: str) -> list[str]:
 
 
 def stems(folded: list[str]) -> list[str]:
-    """English stems of words, one each, in order."""
+    """Returns the English stems of words, one each, in order."""
     stemmed: list[str] = _stemmer.stemWords(folded)
     return stemmed
 

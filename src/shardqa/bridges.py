@@ -157,7 +157,7 @@ def counted(shards: Iterable[NamedTitles]) -> NamedTitles:
 
 
 def build(first: Sequence[FirstPassage], named: NamedTitles, passages: int) -> Bridges | None:
-    """None where nothing leads on."""
+    """Returns None where no title leads on."""
     if not first or not first[0].score > 0:
         return None
     ceiling = first[0].score

@@ -145,12 +145,12 @@ class Settings(BaseSettings):
 
     @property
     def tls_options(self) -> dict[str, Any]:
-        """For redis-py's clients; none without TLS, which a rediss:// address asks for."""
+        """Returns the options of redis-py's clients; none without TLS, which a rediss:// address asks for."""
         return self._tls
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """(host, port) of each node in `redis`; raises ValueError where one is not HOST:PORT."""
+        """Lists (host, port) of each node in `redis`; raises ValueError where one is not HOST:PORT."""
         return [_address(part.strip()) for part in self.redis.split(",") if part.strip()] or [_address("")]
 
     @property
@@ -168,7 +168,7 @@ class Settings(BaseSettings):
 
     @property
     def credentials(self) -> tuple[str | None, str | None]:
-        """(user, password) to authenticate with; (None, None) for the default user without a password."""
+        """Returns (user, password) to authenticate with; (None, None) for the default user without a password."""
         if self.password is None and self.user == "default":
             return None, None
         return self.user, self.password.get_secret_value() if self.password else None

@@ -48,7 +48,7 @@ class ShardDescription:
 
 @dataclass(frozen=True, slots=True)
 class CorpusPart:
-    """One shard's part of a corpus."""
+    """A shard's part of a corpus."""
 
     documents: int
     passages: int
@@ -60,7 +60,7 @@ class CorpusPart:
 
 @dataclass(frozen=True, slots=True)
 class DroppedPart:
-    """One shard's part of a corpus that is being dropped."""
+    """A shard's part of a corpus that is being dropped."""
 
     documents: int  # that it had
     removed: int  # of them

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 
 class ShardqaError(Exception):
-    """Base of all faults a user can cause. `str(error)` is a sentence for people."""
+    """The base of all faults that a user can cause. `str(error)` is a sentence for people."""
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 400
@@ -66,7 +66,7 @@ class DocumentTooLarge(ShardqaError):
 
 
 class BadDocument(ShardqaError):
-    """Empty, binary or undecodable text, or a file format that can't be read."""
+    """An empty, binary or undecodable text, or a file format that can't be read."""
 
     code = "bad_document"
     status = 422

@@ -35,7 +35,7 @@ Value: TypeAlias = tuple[str, Any]
 
 
 class FilterBounds(BaseModel):
-    """Bounds, all of which hold; or whether there is such a field at all."""
+    """The bounds of a field, all of which hold; or whether there is such a field at all."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -104,7 +104,7 @@ def of_text(text: str) -> DocumentFilter:
 
 
 def parse(text: str) -> list[tuple[str, str, Any]]:
-    """(field, test, value) of what `canonical` wrote. Raises BadFilter for anything else."""
+    """Lists (field, test, value) of a text that `canonical` wrote. Raises BadFilter for anything else."""
     try:
         clauses = orjson.loads(text) if text else []
     except orjson.JSONDecodeError as error:
@@ -196,7 +196,7 @@ def kind_of(scalar: Any) -> Value:
 
 
 def values_of(metadata: Any, name: str = METADATA[:-1]) -> Iterator[tuple[str, Value]]:
-    """(field, value) of all plain values in a document's metadata, in objects and lists too."""
+    """Yields (field, value) of all plain values in a document's metadata, in objects and lists too."""
     if isinstance(metadata, dict):
         for key, value in metadata.items():
             yield from values_of(value, f"{name}.{key}")
@@ -208,7 +208,7 @@ def values_of(metadata: Any, name: str = METADATA[:-1]) -> Iterator[tuple[str, V
 
 
 def instant(text: str) -> tuple[int, bool] | None:
-    """(microseconds since 1970, whether it is a day alone) of a date; None for what is none."""
+    """Returns (microseconds since 1970, whether it is a day alone) of a date; None for what is none."""
     if not DATE.fullmatch(text):
         return None
     try:
@@ -220,7 +220,7 @@ def instant(text: str) -> tuple[int, bool] | None:
 
 
 def ordered(value: Value) -> tuple[str, int | float] | None:
-    """(kind, place) among the values that bounds can part; None where they can't."""
+    """Returns (kind, place) among the values that bounds can part; None where they can't."""
     kind, scalar = value
     if kind == "number":
         return kind, scalar
@@ -232,7 +232,7 @@ def ordered(value: Value) -> tuple[str, int | float] | None:
 
 
 def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
-    """(kind, place, whether what is inside lies above it, whether it is inside itself). Raises BadFilter."""
+    """Returns (kind, place, whether what is inside lies above it, whether it is inside itself). Raises BadFilter."""
     is_above, is_inside = test in ("gte", "gt"), test in ("gte", "lte")
     if isinstance(bound, int | float) and not isinstance(bound, bool):
         return "number", bound, is_above, is_inside

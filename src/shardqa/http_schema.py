@@ -49,7 +49,7 @@ class Question(BaseModel):
     @field_validator("question")
     @classmethod
     def check_unicode(cls, question: str) -> str:
-        """JSON can spell half a character, which no encoding can carry to a shard."""
+        """Refuses half a character: JSON can spell one, which no encoding can carry to a shard."""
         try:
             question.encode()
         except UnicodeEncodeError:
@@ -166,7 +166,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details, with a code for programs and a remedy for people."""
+    """The problem details of RFC 9457, with a code for programs and a remedy for people."""
 
     type: str  # reference to the code's entry in /docs
     title: str
@@ -250,7 +250,7 @@ class CorpusWords(BaseModel):
 
 
 class Task(BaseModel):
-    """Work that goes on behind its reply."""
+    """A piece of work that goes on behind its reply."""
 
     id: str
     corpus: str

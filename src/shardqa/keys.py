@@ -300,7 +300,7 @@ class AnswerKey:
 
 
 def _head(key: str, word: str) -> tuple[str, str, str]:
-    """(corpus, tag, rest) of `<word>:<corpus>:{<tag>}:<rest>`."""
+    """Returns (corpus, tag, rest) of `<word>:<corpus>:{<tag>}:<rest>`."""
     match = re.fullmatch(rf"{word}:([a-z0-9._-]+):\{{([^}}]+)\}}:(.+)", key, re.DOTALL)
     if match is None:
         raise BadKey(f"key {key[:120]!r} is not of the form {word}:<corpus>:{{tag}}:…")

@@ -20,7 +20,7 @@ def pack(document: str, metadata: dict[str, Any]) -> str:
 
 
 def unpack(value: str | None) -> dict[str, Any]:
-    """Any client may write the field: what `pack` would not have made reads as none, and the document is no worse."""
+    """Reads the field, which any client may write: what `pack` would not have made reads as none."""
     if not value or len(value.encode()) > MAX_BYTES:
         return {}
     try:

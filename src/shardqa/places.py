@@ -23,7 +23,7 @@ FEW_CELLS = 4  # of a row that may share its passage with the next: of rows of m
 
 
 class Place(BaseModel):
-    """All that is known; what a format does not have is left out."""
+    """The place of a span in its file; what a format does not have is left out."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -139,7 +139,7 @@ def within(marks: Raw, start: int, end: int) -> Raw:
 
 
 def asides(marks: Sequence[list[Any]], length: int) -> list[tuple[int, int]]:
-    """Characters, half open and rising, of a text of `length` characters that are kept and not searched."""
+    """Lists ranges of a text of `length` characters, half open and rising, that are kept and not searched."""
     ends = [*(mark[0] for mark in marks[1:]), length]
     return [(mark[0], end) for mark, end in zip(marks, ends, strict=True) if mark[1].get("aside")] if marks else []
 

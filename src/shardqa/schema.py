@@ -95,7 +95,7 @@ class Corpora(BaseModel):
 
 
 class ShardInfo(BaseModel):
-    """One master of the cluster, as this process sees it."""
+    """A master of the cluster, as this process sees it."""
 
     node: str  # host:port
     tag: str | None  # hash tag of the shard; None when its worker did not answer
@@ -111,7 +111,7 @@ class Suggestions(BaseModel):
 
 
 class NodeInfo(BaseModel):
-    """One node of the cluster, master or replica, as the masters and it itself tell."""
+    """A node of the cluster, master or replica, as the masters and it itself tell."""
 
     node: str  # host:port
     role: Literal["master", "replica"]

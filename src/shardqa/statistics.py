@@ -92,7 +92,7 @@ class CorpusStatistics:
         return [encoder for encoder in self.vectors if self.is_encoded(encoder)]
 
     def compared(self, question: QuestionVector | None) -> CorpusStatistics:
-        """With the question's vector, where enough passages can be compared with it; the same otherwise."""
+        """Returns the statistics with the question's vector, where enough passages can be compared with it."""
         return self if question is None or not self.is_encoded(question.encoder) else replace(self, near=question)
 
     @property

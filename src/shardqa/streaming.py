@@ -40,7 +40,7 @@ class StreamedFile:
         return self.state[1]
 
     def sha256(self) -> str:
-        """In hex. Raises OSError."""
+        """Returns the file's digest in hex. Raises OSError."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 

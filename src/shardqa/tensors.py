@@ -35,11 +35,11 @@ MAX_BYTES = 512 << 20  # of a tensor: a client can't send or receive a longer st
 
 
 class BadTensor(ValueError):
-    """Bytes, values or a shape that make no tensor of the type."""
+    """The bytes, values or shape make no tensor of the type."""
 
 
 def parse_shape(text: bytes) -> tuple[int, ...]:
-    """'1,128' -> (1, 128); '' is a scalar. Raises BadTensor."""
+    """Parses '1,128' as (1, 128); '' is a scalar. Raises BadTensor."""
     if not text:
         return ()
     parts = text.split(b",")
@@ -72,7 +72,7 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 
 
 def encode(array: Array) -> tuple[str, str, bytes]:
-    """(type name, shape, data). Raises BadTensor for a type that has no name here."""
+    """Returns (type name, shape, data). Raises BadTensor for a type that has no name here."""
     name, shape, dtype = described(array.dtype, array.shape)
     if array.dtype == NOTHING:
         return name, shape, b""

@@ -42,7 +42,7 @@ def is_between_shards(error: BaseException) -> bool:
 
 
 def write_refusal(error: object) -> str | None:
-    """Why Redis stores nothing, or None. redis-py takes the code off where it makes a class of it."""
+    """Says why Redis stores nothing, or None. redis-py takes the code off where it makes a class of it."""
     text = str(error)
     code = "OOM" if isinstance(error, OutOfMemoryError) else text.partition(" ")[0]
     return f"{WRITE_REFUSALS[code]} ({code} {text.removeprefix(code).strip()})" if code in WRITE_REFUSALS else None

@@ -71,11 +71,11 @@ class Model(Protocol):
     concurrent: bool  # several threads may run it at once
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        """One run; inputs in the order of `inputs`. Raises ModelError."""
+        """Runs the model once; inputs in the order of `inputs`. Raises ModelError."""
         ...
 
     def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        """Per output, the dimensions that are as long as these inputs' dimension 1; None: it does not say.
+        """Lists per output the dimensions that are as long as these inputs' dimension 1; None: it does not say.
 
         Raises ModelError for an input that can't be padded.
         """
@@ -230,7 +230,7 @@ def _load_without_lock(package: str, libraries: Sequence[str], scope: int) -> No
 
 
 def _import_tensorflow() -> None:
-    """It looks for folders to write to, of which a worker has none: its own, and those of what it draws with."""
+    """Imports it without the folders that it, and what it draws with, would write to: a worker has none."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors come as exceptions
     tempfile.tempdir = tempfile.tempdir or NOWHERE
     _load_without_lock("tensorflow", LIBRARIES_OF_TENSORFLOW, os.RTLD_LOCAL)
@@ -271,7 +271,7 @@ def _name(provider: Any) -> Any:
 
 
 def _errors(ort: Any) -> tuple[type[Exception], ...]:
-    """All that onnxruntime raises: its own classes have no common base."""
+    """Lists all that onnxruntime raises: its own classes have no common base."""
     state = ort.capi.onnxruntime_pybind11_state
     own = [c for c in vars(state).values() if isinstance(c, type) and issubclass(c, Exception)]
     return (*own, RuntimeError, ValueError, TypeError, MemoryError)
@@ -281,7 +281,7 @@ PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")  # of Python's;
 
 
 def _line(error: Exception) -> str:
-    """One line, with a space for each line's end, as RedisAI's users know these texts."""
+    """Returns a text as one line, with a space for each line's end, as RedisAI's users know these texts."""
     text = PREFIX.sub("", str(error).strip().replace("\n", " "))
     return text.replace("the inputs/outputs or", "the inputs or")[:600] or type(error).__name__
 

@@ -60,7 +60,7 @@ class Request:
         return self.arrays[0].shape[0] if self.arrays and self.arrays[0].ndim else 1
 
     def likeness(self) -> tuple[object, ...] | None:
-        """Equal for requests that can be stacked; None when this one can't be."""
+        """Returns a value that is equal for requests which can be stacked; None when this one can't be."""
         rows = self.rows
         if not self.arrays or any(a.ndim == 0 or a.shape[0] != rows for a in self.arrays):
             return None
@@ -151,7 +151,7 @@ class LoadedModel:
         self._arriving.put(request)
 
     def claim(self) -> bool:
-        """Any thread: whether the model is idle and now the caller's, who must call `run_claimed`."""
+        """Takes an idle model for the caller, who must then call `run_claimed`. Any thread."""
         if self._batching.minimum or self._waiting or not self._arriving.empty():
             return False
         if not self._turns.acquire(blocking=False):
@@ -170,7 +170,7 @@ class LoadedModel:
             self._turns.release()
 
     def cancel(self, request: Request) -> None:
-        """Any thread: drops it from the queue, or ends the run when no other request waits for it."""
+        """Drops a request from the queue, or ends its run when no other one waits for that. Any thread."""
         request.cancelled = True
         for running in list(self._running.values()):
             if self._model is not None and request in running[0] and all(r.cancelled for r in running[0]):
@@ -178,7 +178,7 @@ class LoadedModel:
         self._arriving.put(None)
 
     def end_after(self, seconds: float) -> None:
-        """Any thread: ends a run that takes longer already."""
+        """Ends a run that takes longer already. Any thread."""
         for _, options, began in list(self._running.values()):
             if self._model is not None and time.monotonic() - began > seconds:
                 self._model.terminate(options)
@@ -373,7 +373,7 @@ class LoadedModel:
             self._activity.end(slot)
 
     def _make_ready(self) -> None:
-        """For the next run, once this one is answered."""
+        """Prepares the next run, once this one is answered."""
         assert self._model is not None
         self._running.pop(threading.get_ident(), None)
         self._options = self._model.options()

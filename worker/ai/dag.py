@@ -134,7 +134,7 @@ def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get |
 
 
 class DagExecution:
-    """One DAG at work. `find` gives the model of an id, `done` is called once, in whatever thread ends it."""
+    """A DAG at work. `find` gives the model of an id, `done` is called once, in whatever thread ends it."""
 
     def __init__(
         self, dag: Dag, find: Callable[[bytes], LoadedModel | None], done: Callable[[DagExecution], None]
@@ -234,7 +234,7 @@ class DagExecution:
 
 
 def tensor_reply(array: Array, fields: int) -> bytes:
-    """RESP of AI.TENSORGET. Arrays that Redis has no type for are an error reply."""
+    """Writes the RESP of AI.TENSORGET. Arrays that Redis has no type for are an error reply."""
     if array.dtype == tensors.NOTHING:
         return resp.error("ERR the model gives a map or a sequence here, which is no tensor")
     try:

@@ -42,7 +42,7 @@ Find: TypeAlias = Callable[[RunStep], ModelRun]  # the model or script of a step
 
 
 class DagRunner:
-    """Every step gives the runner back. `Run` may be awaited any number of times."""
+    """A graph that a script builds; every step gives the runner back. `Run` may be awaited any number of times."""
 
     def __init__(self, run: Callable[[DagRunner], Awaitable[list[Tensor]]]) -> None:
         self._run = run

@@ -198,7 +198,7 @@ class Models:
         return first(self._calls.run(Rights(context, ""), [words]))
 
     def _run_for_script(self, context: str, key: str, arrays: Sequence[Array]) -> list[Array]:
-        """In a script's thread. Raises redis.ResponseError, ModelError."""
+        """Runs a model in a script's thread. Raises redis.ResponseError, ModelError."""
         self._call_redis(context, ["AI.MODELGET", key, "META"])  # may the caller read that key?
         model, done = self.stored.at(key), threading.Event()
         results: list[Result | Exception] = []

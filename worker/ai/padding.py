@@ -32,7 +32,7 @@ class Padding:
         return found.pop() if len(found) == 1 else None
 
     def likeness(self, arrays: Sequence[Array]) -> tuple[object, ...]:
-        """Equal for requests that may run together, once each has a length."""
+        """Returns a value that is equal for requests which may run together, once each has a length."""
         return tuple(
             (a.dtype, a.ndim, a.shape[AXIS + 1 :] if i in self.inputs else a.shape[1:]) for i, a in enumerate(arrays)
         )
@@ -44,7 +44,7 @@ class Padding:
         ]
 
     def cut(self, outputs: Sequence[Array], padded: int, length: int) -> list[Array]:
-        """One request's rows of the outputs, without what the filling gave."""
+        """Returns one request's rows of the outputs, without those of the filling."""
         if padded == length:
             return list(outputs)
         known = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]

@@ -145,7 +145,7 @@ class Keyspace:
         return [Tensor(array) for array in await self._models.run_ordered(model, arrays)]
 
     def modelRunnerRun(self, runner: ModelRunner) -> list[Tensor]:
-        """From synchronous functions; an async one awaits modelRunnerRunAsync."""
+        """Runs a model for a synchronous function; an async one awaits modelRunnerRunAsync."""
         return self._waited(self.modelRunnerRunAsync(runner))
 
     async def scriptRunnerRunAsync(self, runner: ScriptRunner) -> list[Tensor]:

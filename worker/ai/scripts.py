@@ -9,7 +9,7 @@ from shardqa.tensors import Array
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """One call of a function of a script."""
+    """A call of a function of a script."""
 
     context: str  # names the request in calls, which have its user's rights
     function: str

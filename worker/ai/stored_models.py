@@ -56,7 +56,7 @@ class StoredModels:
             return model.loaded
 
     def by_id(self, id: bytes) -> LoadedModel | None:
-        """Without the lock: for the thread that leads, which alone may have a model dropped meanwhile."""
+        """Finds a model without the lock: for the thread that leads, which alone drops one."""
         model = self._models.get(id)
         return None if model is None else model.loaded
 

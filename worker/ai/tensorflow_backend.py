@@ -42,7 +42,7 @@ class TensorflowModel(PlainModel):
 
 
 def _place(device: str) -> str:
-    """Tensorflow's name of it. Raises ModelError."""
+    """Returns Tensorflow's name of a device. Raises ModelError."""
     kind, _, number = device.upper().partition(":")
     if kind == "CPU":
         return "/CPU:0"  # all are the same processor

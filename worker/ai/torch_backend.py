@@ -54,7 +54,7 @@ class TorchModel:
         return None
 
     def terminate(self, options: Any) -> None:
-        """TorchScript can't be interrupted."""
+        """Does nothing: TorchScript can't be interrupted."""
 
 
 class TorchScript:
@@ -105,7 +105,7 @@ class TorchScript:
         return None
 
     def terminate(self, options: Any) -> None:
-        """TorchScript can't be interrupted."""
+        """Does nothing: TorchScript can't be interrupted."""
 
     def _function(self, name: str) -> Any:
         if name not in self._functions:
@@ -224,7 +224,7 @@ def _is_execute(function: ast.expr) -> bool:
 
 
 def _to_torch(arrays: Sequence[Array], device: torch.device) -> list[torch.Tensor]:
-    """Copies: a script may change its inputs. Raises ModelError."""
+    """Copies an array, since a script may change its inputs. Raises ModelError."""
     made: list[torch.Tensor] = []
     for array in arrays:
         if array.dtype == tensors.BFLOAT16:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class ModelClient:
-    """Around a redis-py client of your own, on a node or a cluster, or from `connect`. Threads may share it."""
+    """Wraps a redis-py client of your own, on a node or a cluster, or from `connect`. Threads may share it."""
 
     def __init__(self, redis: Redis | RedisCluster) -> None:
         self._redis: Any = redis  # redis-py types its commands, not execute_command

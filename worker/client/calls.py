@@ -164,7 +164,7 @@ def model_execute(
 
 
 def run(key: Key, arrays: Sequence[Array], outputs: int, timeout_ms: int | None = None) -> AiCall[list[Array]]:
-    """One round trip without any key but the model's: AI.DAGEXECUTE_RO. Raises BadTensor."""
+    """Runs a model in one round trip without any key but its own: AI.DAGEXECUTE_RO. Raises BadTensor."""
     sources, results = [f"i{n}" for n in range(len(arrays))], [f"o{n}" for n in range(outputs)]
     words: list[Word] = ["AI.DAGEXECUTE_RO", "ROUTING", key, *_timeout(timeout_ms)]
     for name, array in zip(sources, arrays, strict=True):
@@ -265,11 +265,11 @@ def graph_results(reply: Any) -> list[Any]:
 
 
 def nothing(_reply: Any) -> None:
-    """OK."""
+    """Reads OK."""
 
 
 def ran(reply: Any) -> None:
-    """OK. Raises RunTimedOut."""
+    """Reads the OK of a run. Raises RunTimedOut."""
     if _text(reply) == "TIMEDOUT":
         raise RunTimedOut("the run's TIMEOUT passed")
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class AsyncModelClient:
-    """Around a client of redis.asyncio, on a node or a cluster, or from `connect`. One loop owns it."""
+    """Wraps a client of redis.asyncio, on a node or a cluster, or from `connect`. One loop owns it."""
 
     def __init__(self, redis: Redis | RedisCluster) -> None:
         self._redis: Any = redis  # redis-py types its commands, not execute_command

@@ -14,19 +14,19 @@ from redis.exceptions import (
 
 
 class AiFault(Exception):
-    """Any of those below."""
+    """The base of the faults below."""
 
 
 class NoSuchTensor(AiFault):
-    """No tensor at that key."""
+    """The key has no tensor."""
 
 
 class NoSuchModel(AiFault):
-    """No model at that key."""
+    """The key has no model."""
 
 
 class NoSuchScript(AiFault):
-    """No script at that key."""
+    """The key has no script."""
 
 
 class WrongKind(AiFault):

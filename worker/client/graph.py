@@ -15,7 +15,7 @@ Results = list[Array | None]
 
 
 class OperationGraph(Generic[R]):
-    """Built by `Client.graph`; `run` gives an array for each `tensor_get`, None for every other operation."""
+    """A graph of operations, built by `Client.graph`; `run` gives an array for each `tensor_get`, else None."""
 
     def __init__(
         self,

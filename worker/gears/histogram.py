@@ -35,7 +35,7 @@ class RunHistogram:
         self.total += 1
 
     def pairs(self) -> list[list[int]]:
-        """[top of a bucket in us, how many] of those that are not empty."""
+        """Lists [top of a bucket in us, how many] of those that are not empty."""
         return [[top_of(bucket), self._counts[bucket]] for bucket in sorted(self._counts)]
 
     def percentile(self, fraction: float) -> int:

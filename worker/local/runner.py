@@ -77,7 +77,7 @@ def run(
     redis: Redis | None = None,
     convert: bool = False,
 ) -> LocalResult:
-    """One run on a shard of its own; see LocalShard.run."""
+    """Runs a script once on a shard of its own; see LocalShard.run."""
     return LocalShard(keys, replies=replies, redis=redis).run(what, records, convert=convert)
 
 
@@ -198,7 +198,7 @@ def _decoded(reply: bytes) -> Any:
 
 @functools.cache
 def _shared_threads() -> Threads:
-    """One loop and one pool for all shards of this process: nothing ends them but its end."""
+    """Makes one loop and one pool for all shards of this process: nothing ends them but its end."""
     activity = Activity()
     activity.start()
     threads = Threads(STALL, activity)

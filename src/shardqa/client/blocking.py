@@ -116,7 +116,7 @@ class Client:
         return answers_in_order(ask, questions, concurrency)
 
     def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
-        """Up to a hundred questions in one request, each with its answer or its problem."""
+        """Asks up to a hundred questions in one request, each with its answer or its problem."""
         return self._send(calls.ask_batch(questions, corpus))
 
     def search(
@@ -174,7 +174,7 @@ class Client:
         return self._send(calls.cancel(id))
 
     def documents(self, corpus: str | None = None, page: int = 100) -> Iterator[DocumentInfo]:
-        """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
+        """Yields all documents of a corpus, page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
             reply = self._send(calls.documents(corpus, cursor, page))

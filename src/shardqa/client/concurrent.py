@@ -116,7 +116,7 @@ class AsyncClient:
         return answers_in_order_async(ask, questions, concurrency)
 
     async def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
-        """Up to a hundred questions in one request, each with its answer or its problem."""
+        """Asks up to a hundred questions in one request, each with its answer or its problem."""
         return await self._send(calls.ask_batch(questions, corpus))
 
     async def search(
@@ -178,7 +178,7 @@ class AsyncClient:
         return await self._send(calls.cancel(id))
 
     async def documents(self, corpus: str | None = None, page: int = 100) -> AsyncIterator[DocumentInfo]:
-        """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
+        """Yields all documents of a corpus, page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
             reply = await self._send(calls.documents(corpus, cursor, page))

@@ -30,7 +30,7 @@ class Retries:
 
 
 class Budget:
-    """One client's retries."""
+    """The retries of one client."""
 
     def __init__(self, rules: Retries) -> None:
         self.rules = rules

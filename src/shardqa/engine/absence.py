@@ -22,6 +22,6 @@ def worded(wording: str, absent: Sequence[str]) -> list[str]:
 
 
 def nearest(merged: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
-    """None where they are about something else: by the score, or since no passage has any word of the question."""
+    """Returns None where they are about something else: by the score, or as no passage has any word of the question."""
     is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(merged.absent)
     return [] if is_far else merged.likeliest

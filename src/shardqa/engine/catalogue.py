@@ -307,7 +307,7 @@ class Catalogue:
 
 
 def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
-    """Each corpus with its sizes over all shards, by name."""
+    """Returns each corpus with its sizes over all shards, by name."""
     totals: dict[str, Counter[str]] = {}
     epochs: dict[str, dict[str, int]] = {}
     encoded = dict[str, int]()

@@ -35,7 +35,7 @@ class ClusterView:
         self._shards = shards
 
     async def shards(self) -> list[ShardInfo]:
-        """Every master, with its tag when its functions answer."""
+        """Lists every master, with its tag when its functions answer."""
         return [_shard_info(reply) for reply in await self._shards.everywhere("RG.TRIGGER", "Shard")]
 
     async def problems(self) -> list[str]:
@@ -75,7 +75,7 @@ class ClusterView:
         return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
 
     async def nodes(self, corpora: Collection[str] | None = None, filter: DocumentFilter | None = None) -> ClusterInfo:
-        """Every node, with the sizes of these corpora (None: of all) and of what `filter` lets through.
+        """Lists every node, with the sizes of these corpora (None: of all) and of what `filter` lets through.
 
         Raises ClusterUnavailable where no master tells the topology.
         """

@@ -202,8 +202,9 @@ def values_and_failures(
 
 
 class NoCommands:
-    """In place of Redis' list of its commands: whoever sends one knows its node. redis-py asks the first master for
-    it, and that may be the one that is down."""
+    """Stands in place of Redis' list of its commands: whoever sends one knows its node. redis-py asks the first master
+    for it, and that may be the one that is down.
+    """
 
     async def initialize(self, node: object = None) -> None:
         """Does nothing: no list is asked for."""

@@ -58,7 +58,7 @@ class Engine:
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
-        """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""
+        """Connects, by the environment's settings without others. Raises ClusterUnavailable when no node answers."""
         settings = settings if settings is not None else Settings()
         engine = cls(settings, await Shards.connect(settings))
         engine.epochs.start()

@@ -100,7 +100,7 @@ class Epochs:
             self.learn(reading, {tag: epoch for (corpus, tag), epoch in epochs.items() if corpus == reading.corpus})
 
     def learn(self, reading: EpochReading, epochs: dict[str, int]) -> None:
-        """All shards' epochs, as just read: replaces what was known (tags change when slots move)."""
+        """Takes all shards' epochs, as just read: replaces what was known (tags change when slots move)."""
         if not reading.is_followed:
             return  # an announcement may have been missed since a shard was asked
         current = {tag: max(epoch, reading.announced.get(tag, 0)) for tag, epoch in epochs.items()}

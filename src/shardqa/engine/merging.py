@@ -39,7 +39,7 @@ class ScoredSpan:
 
     @property
     def order(self) -> tuple[float, DocumentName, int, int]:
-        """Likeliest first; of equal ones, by where they stand."""
+        """Sorts the likeliest first; equal ones by where they stand."""
         return -self.precedence, self.span.document, self.span.start, self.span.end
 
 

@@ -50,7 +50,7 @@ class Excerpt(PassagePart):
 
 
 def sentences_of(readings: Sequence[ShardReading]) -> list[Excerpt]:
-    """All sentences that were read and say something, likeliest first; passages overlap, so some come twice."""
+    """Lists all sentences that were read and say something, likeliest first; passages overlap, so some come twice."""
     every = [passage for reading in readings for passage in reading.passages.values()]
     best = max((one.logit - passage.null_logit for passage in every for one in passage.sentences), default=0.0)
     sentences = [

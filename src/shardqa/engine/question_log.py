@@ -29,7 +29,7 @@ class QuestionLog:
                 log.warning("a question of %s is not noted: %s", corpus, fault)
 
     async def latest(self, corpus: str) -> list[AskedQuestion]:
-        """Each question once, as it went last; refused ones first, then by how often they were asked."""
+        """Lists each question once, as it went last; refused ones first, then by how often they were asked."""
         entries = await self._shards.by_key(keys.asked(corpus), "XREVRANGE", "+", "-", "COUNT", READ)
         questions: dict[str, AskedQuestion] = {}
         for _, fields in entries:

@@ -70,7 +70,7 @@ PartList: TypeAlias = tuple[ShardPart, RankReply]
 
 
 def since(start: float) -> float:
-    """Milliseconds."""
+    """Returns the milliseconds since a moment."""
     return round((perf_counter() - start) * 1_000, 3)
 
 
@@ -101,7 +101,7 @@ class Ranking:
         return replace(terms, ms=since(start))
 
     async def _vector(self, question: Question) -> QuestionVector | None:
-        """One shard encodes the question, another for each, or the next that has an encoder; None: no shard has."""
+        """Has one shard encode the question, another for each, or the next that has an encoder; None: no shard has."""
         nodes = sorted(self._shards.nodes(), key=lambda node: str(node.name))
         first = crc32(question.text.encode("utf-8", "surrogatepass")) % max(1, len(nodes))
         for node in nodes[first:] + nodes[:first]:

@@ -226,7 +226,7 @@ class StagedReading:
         return [reading.of_passages(best) for reading in self._latest()]
 
     def _latest(self) -> list[ShardReading]:
-        """Every shard's reading that covers most passages, in an order that does not depend on who was fast."""
+        """Lists every shard's reading that covers most passages, in an order that does not depend on who was fast."""
         return [self._reads[place][-1].reading for place in sorted(self._reads)]
 
     def merged(self) -> MergedCandidates:
@@ -262,7 +262,7 @@ def _place(passage: RankedPassage) -> Place:
 
 
 def _scored_by(read: Read, own: CorpusScoring | None) -> Read:
-    """With the corpus's own scores where they fit the reader."""
+    """Returns the scoring with the corpus's own scores where they fit the reader."""
     readers = read.reading.scores
     if own is None or not own.fits(readers):
         return read

@@ -39,7 +39,7 @@ def configure(service: str = "shardqa") -> None:
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Any]:
-    """Around a part of the work; an exception that leaves it is noted on it."""
+    """Opens a span around a part of the work; an exception that leaves it is noted on it."""
     if _tracer is None:
         return NOTHING
     found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, attributes=attributes)
@@ -47,7 +47,7 @@ def span(name: str, **attributes: Any) -> AbstractContextManager[Any]:
 
 
 def sent(host: str, port: int, words: Sequence[Any]) -> AbstractContextManager[Any]:
-    """Around a command to a node, by its name alone and that of a function: other words hold what people ask."""
+    """Opens a span around a command, named by it and a function alone: other words hold what people ask."""
     if _tracer is None:
         return NOTHING
     from opentelemetry.trace import SpanKind
@@ -61,7 +61,7 @@ def sent(host: str, port: int, words: Sequence[Any]) -> AbstractContextManager[A
 
 
 def served(name: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-    """Around a request, below the caller's span where `traceparent` names one."""
+    """Opens a span around a request, below the caller's span where `traceparent` names one."""
     if _tracer is None:
         return NOTHING
     from opentelemetry.trace import SpanKind
@@ -73,6 +73,6 @@ def served(name: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]
 
 
 def note(current: Any, **attributes: Any) -> None:
-    """On what `span` gave; nothing where that is nothing."""
+    """Sets attributes of a span; nothing where there is none."""
     if current is not None:
         current.set_attributes(attributes)

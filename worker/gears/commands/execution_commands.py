@@ -18,7 +18,7 @@ RUNNING = "ERR execution is still running; RG.GETRESULTSBLOCKING waits for it"
 
 
 class ExecutionCommands:
-    """Loop's thread."""
+    """The commands of executions. Loop's thread."""
 
     def __init__(self, executions: Executions, neighbours: Neighbours) -> None:
         self._executions = executions

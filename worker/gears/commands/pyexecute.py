@@ -17,7 +17,7 @@ from shardqa.worker.gears.sessions.sessions import Sessions
 
 
 class PyExecute:
-    """Loop's thread only."""
+    """The command RG.PYEXECUTE. Loop's thread only."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ def is_plain(registration: Registration) -> bool:
 
 
 class PlainRun:
-    """One record of a registration whose steps are plain."""
+    """A run of one record, whose registration has plain steps."""
 
     __slots__ = ("_log", "_registrations", "chain", "plan", "registration", "run", "started", "work")
 

@@ -36,7 +36,7 @@ class Watch:
         self.task: asyncio.Task[None] | None = None
 
     def push(self, item: KeyEvent | str) -> bool:
-        """Any thread. True when the queue was empty, so that its coroutine must be woken."""
+        """Queues an event; True when the queue was empty, so that its coroutine must be woken. Any thread."""
         with self._lock:
             if item == PROMOTED and len(self._queue) < MAX_QUEUED:
                 self._queue.append(item)  # the index serves during the scan: what came before is told first
@@ -97,14 +97,14 @@ class Watches:
             watch.wake()
 
     def drop(self, session: str) -> None:
-        """Loop's thread: ends what this session watches."""
+        """Ends the watches of a session. Loop's thread."""
         for watch in self._watches:
             if watch.session == session and watch.task is not None:
                 watch.task.cancel()
         self._watches = tuple(watch for watch in self._watches if watch.session != session)
 
     def start(self) -> None:
-        """Loop's thread: the keyspace is loaded."""
+        """Begins, once the keyspace is loaded. Loop's thread."""
         self._started = True
         self.resync("start")
 

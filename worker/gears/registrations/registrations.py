@@ -68,7 +68,7 @@ class RegistrationStatistics:
             self.drop(describe(error))
 
     def done(self, started: float, error: str | None) -> None:
-        """One that nobody announced."""
+        """Counts a run that was not counted when it was triggered."""
         self.trigger()
         self.finished(started, error)
 
@@ -134,7 +134,7 @@ class Registration:
         return f"registration {self.id} ({what}) of session {self.session}".encode("utf-8", "replace")
 
     def name(self) -> str:
-        """For people: what starts it."""
+        """Says to people what starts it."""
         if self.commands:
             return f"{' '.join(self.commands)} {self.prefix}"
         return self.trigger or self.prefix
@@ -152,7 +152,7 @@ class Registration:
         return rights.nested() if self.reader == "KeysReader" and self.mode == "sync" else rights
 
     def enter(self, run: Run) -> None:
-        """Before it runs for a client."""
+        """Gives a run that a client waits for the rights that it has."""
         run.group = self.rights.context
         if self.privileged:
             run.rights = self.rights
@@ -247,7 +247,7 @@ class Registrations:
         self._removed.append(removed)
 
     def turns_of(self, registration: Registration) -> Turns | None:
-        """None where its runs are not bounded: of a CommandReader, or of one that is gone."""
+        """Returns None where its runs are not bounded: of a CommandReader, or of one that is gone."""
         return self._turns.get(registration.id)
 
     def prepare(self, registration: Registration, run: Run) -> None:

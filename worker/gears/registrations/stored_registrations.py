@@ -19,7 +19,7 @@ class StoredRegistration:
     body: tuple[str, ...] = ()  # its REGISTER's items behind the id; none where the module does not tell them
 
     def is_like(self, registration: Registration) -> bool:
-        """For the same keys or trigger."""
+        """Whether both are for the same keys or trigger."""
         if not self.body:
             return True
         reader, _, _, prefix, trigger = self.body[:WORDS]
@@ -36,7 +36,7 @@ class StoredIds:
         self._stored, self._left, self._new = stored, list(stored), new
 
     def next(self, registration: Registration) -> str:
-        """Empty where that was unregistered since."""
+        """Returns the id that the registration had, empty where that was unregistered since."""
         for fits in (StoredRegistration.is_equal, StoredRegistration.is_like):
             for one in self._left:
                 if fits(one, registration):
@@ -53,7 +53,7 @@ class StoredIds:
 
 
 def parse(count: int, items: Sequence[str]) -> list[StoredRegistration]:
-    """From a SESSION frame: so many ids, then as many bodies, or none. Raises ValueError for anything else."""
+    """Reads a SESSION frame: so many ids, then as many bodies, or none. Raises ValueError for anything else."""
     ids, rest = items[:count], iter(items[count:])
     if len(items) <= count:
         if len(ids) != count:

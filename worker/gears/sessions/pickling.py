@@ -35,7 +35,7 @@ _receiving: ContextVar[Session] = ContextVar("receiving")
 
 
 class CannotTravel(Exception):
-    """Something that can't be pickled, such as a lock or a connection."""
+    """A value that can't be pickled, such as a lock or a connection."""
 
 
 def _names(session: Session) -> dict[int, str]:
@@ -119,7 +119,7 @@ def pack(session: Session, value: Any) -> bytes:
 
 
 def unpack(session: Session, data: bytes) -> Any:
-    """Only for what a proven peer sent. Raises whatever the code in it raises (a package that is missing here, …)."""
+    """Unpacks bytes that a proven peer sent, and no others. Raises whatever the code in them raises."""
     token = _receiving.set(session)
     try:
         return pickle.loads(data)
@@ -146,7 +146,7 @@ def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseExcep
 
 
 def pack_session(session: Session) -> bytes:
-    """Before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
+    """Packs a session before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
     fresh = [replace(registration, statistics=RegistrationStatistics()) for registration in session.registrations]
     return pack(session, (fresh, session.on_registered))
 

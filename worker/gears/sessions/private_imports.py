@@ -29,7 +29,7 @@ ACTIVE: dict[str, PrivateImports] = {}  # by the name of a list of requirements;
 
 
 class PrivateImports:
-    """Any thread may import; one at a time."""
+    """The imports of a list of packages. Any thread may import; one at a time."""
 
     def __init__(self, name: str, folder: Path, tops: frozenset[str]) -> None:
         self.name = name
@@ -119,7 +119,7 @@ class PrivateImports:
 
 
 class LentImports:
-    """For sessions without a list of their own: what only a list has, of several the newest."""
+    """The imports of sessions without a list: what only other lists have, of several the newest."""
 
     name = ""
 
@@ -159,7 +159,7 @@ class _Importlib(_View):
 
 
 class _Sys(_View):
-    """Our modules stand before the worker's."""
+    """The module `sys` of a list: its modules stand before the worker's."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(sys, name, value)
@@ -198,7 +198,7 @@ class _Pickle(_View):
 
 
 class _Pickler(pickle.Pickler):
-    """Python's own looks for classes and functions among the worker's modules alone, and refuses ours."""
+    """A pickler for private modules: Python's own looks for classes among the worker's modules alone."""
 
     imports: PrivateImports
 

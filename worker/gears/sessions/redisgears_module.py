@@ -24,7 +24,7 @@ OUTSIDE = "redisgears reaches Redis only from inside a script or a function that
 
 
 def install(host: ScriptHost, commands: InnerCommands) -> None:
-    """Once per worker process; `__main__` has the names of a script, too, as RedisGears' interpreter had."""
+    """Installs the module, once a process; `__main__` has a script's names, too, as in RedisGears' interpreter."""
     module = ModuleType(NAME, "RedisGears' functions, for scripts and the packages that they require.")
     sys.modules[NAME] = module
     common = script_functions.common(host)
@@ -46,7 +46,7 @@ def _place(value: Any, name: str) -> None:
 
 def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any]) -> dict[str, Any]:
     def execute_command(*command: Argument) -> Any:
-        """One Redis command with the rights of the function that runs. Raises redis.ResponseError."""
+        """Sends one Redis command with the rights of the function that runs. Raises redis.ResponseError."""
         run = current_or_begun_by()
         if run is None:
             raise RuntimeError(OUTSIDE)

@@ -30,7 +30,7 @@ while nothing was answered: answered sooner, a script that hangs cost a worker e
 
 
 class Replays:
-    """Loop's thread only."""
+    """The stored sessions that are run again. Loop's thread only."""
 
     def __init__(self, io: Io, cluster: Cluster, requirements: Requirements, sessions: Sessions) -> None:
         self.failed: dict[str, str] = {}  # registration id -> why its session's replay failed
@@ -61,7 +61,7 @@ class Replays:
     async def _replay(
         self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
     ) -> str | None:
-        """Why it failed."""
+        """Says why it failed, None where it did not."""
         self._sessions.forget(id, tell=False)
         ids = [one.id for one in stored]
         if ids and not any(ids):
@@ -98,7 +98,7 @@ class Replays:
         return None
 
     def _new_id_besides(self, stored: Collection[str]) -> str:
-        """For a script that registers more than it did when it was stored."""
+        """Makes an id for a script that registers more than it did when it was stored."""
         while (id := self._sessions.new_id()) in stored:
             pass
         return id

@@ -101,7 +101,7 @@ class Requirements:
 
     @staticmethod
     async def _reply(loop: asyncio.AbstractEventLoop, installer: socket.socket, name: str) -> str:
-        """Empty, or why it failed. Replies for clients that left meanwhile are passed over."""
+        """Returns why it failed, or nothing. Replies for clients that left meanwhile are passed over."""
         while reply := await loop.sock_recv(installer, MAX_MESSAGE):
             answer = json.loads(reply)
             if answer["folder"] == name:

@@ -88,7 +88,7 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
     builder = functools.partial(Builder, session)
 
     def execute(*command: Argument) -> Any:
-        """One Redis command; strings come back as str. Raises redis.ResponseError."""
+        """Sends one Redis command; strings come back as str. Raises redis.ResponseError."""
         if command and not isinstance(command[0], str | bytes):
             raise TypeError(f"the given command must be a string, not {type(command[0]).__name__}")
         return text(session.execute(command))

@@ -50,7 +50,7 @@ class ScriptModule(ModuleType):
 
 
 def install() -> None:
-    """Once per worker process."""
+    """Installs the module, once per worker process."""
     module = ScriptModule(NAME, __doc__)
     sys.modules[NAME] = module
     package, _, name = NAME.rpartition(".")

@@ -34,7 +34,7 @@ class SessionHost:
 
 
 class Session:
-    """One script. Written by the pool's thread while it runs, by the loop's thread afterwards."""
+    """A script and what it registers. Written by the pool's thread while it runs, by the loop's thread afterwards."""
 
     def __init__(self, id: str, rights: Rights, code: str, next_id: NextId, host: SessionHost) -> None:
         self.id = id

@@ -29,7 +29,7 @@ class SessionExists(Exception):
 
 
 class Sessions:
-    """Loop's thread only."""
+    """The sessions of this shard. Loop's thread only."""
 
     def __init__(
         self,

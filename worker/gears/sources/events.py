@@ -88,7 +88,7 @@ class Line:
         return GAP if len(self.waiting) < TOGETHER else min(GAP, seconds)
 
     def done(self, event: KeyEvent) -> None:
-        """One that was taken."""
+        """Ends an event of a turn; the next one of its key may run."""
         self.in_turns -= 1
         later = self.busy[event.key]
         if later:
@@ -110,7 +110,7 @@ class Line:
 
 @dataclass(slots=True)
 class Begun:
-    """One event of a turn."""
+    """An event of a turn."""
 
     plain: PlainRun
     execution: Execution
@@ -192,7 +192,7 @@ class Events:
             await ended
 
     def push(self, registration: Registration, event: KeyEvent) -> bool:
-        """False: it is dropped, or a stream's, which is read in its order."""
+        """Queues an event; False where it is dropped, or a stream's, which is read in its order."""
         if registration.reader == "StreamReader":
             self._streams.notify(registration, event.key)
             self.settle(event)
@@ -214,7 +214,7 @@ class Events:
         return sum(line.queued() for line in self._lines.values())
 
     def _wake(self, line: Line, after: float = 0.0) -> None:
-        """Once for all that come together."""
+        """Wakes a line once for all events that come together."""
         if not line.woken:
             line.woken = True
             self._threads.loop.call_later(after, self._start, line)
@@ -264,7 +264,7 @@ class Events:
             registration.statistics.last_error = describe(error)
 
     async def _run_together(self, line: Line, events: list[KeyEvent]) -> None:
-        """Plain steps of events of different keys, one after another in one thread of the pool."""
+        """Runs plain steps of events of different keys, one after another in one thread of the pool."""
         registration, begun = line.registration, list[Begun | None]([None] * len(events))
         try:
             records = await event_records(self._calls, registration.rights, events, registration.read_value)
@@ -313,7 +313,7 @@ class Events:
 
 
 def _run_all(turn: list[Begun]) -> float:
-    """In the pool. Seconds that it took."""
+    """Runs all in the pool; returns the seconds that it took."""
     started = perf_counter()
     for begun in turn:
         try:

@@ -51,7 +51,7 @@ class HookCall:
 
 
 def reply_of(run: Run, results: list[Any]) -> Any:
-    """One result is the reply itself, as Redis' own replies are. Raises ResponseError for several."""
+    """Makes the reply: one result is the reply itself, as Redis' own replies are. Raises ResponseError for several."""
     if run.reply is not Unset.UNSET:
         return run.reply
     if len(results) != 1:
@@ -60,7 +60,7 @@ def reply_of(run: Run, results: list[Any]) -> Any:
 
 
 class Hooks:
-    """Loop's thread."""
+    """The hooked commands under way. Loop's thread."""
 
     def __init__(
         self, io: Io, commands: InnerCommands, sessions: Sessions, runs: RegistrationRuns, events: Events

@@ -40,7 +40,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """One registration in one stream."""
+    """A registration in one stream."""
 
     registration: Registration
     key: str
@@ -154,7 +154,7 @@ class Streams:
         return active and registration.status == "OK" and self._cluster.role == "master"
 
     async def _follow(self, follower: Follower) -> None:
-        """Until there is nothing more to do; what waits for its batch or duration counts as something."""
+        """Follows a stream until there is nothing to do; what waits for its batch or duration counts as something."""
         try:
             while self._is_on(follower):
                 try:
@@ -281,7 +281,7 @@ class Streams:
                 raise reply
 
     async def _may_go_on(self, follower: Follower, error: ResponseError) -> bool:
-        """After a fault of reading: at once where the group is gone, later where it may pass."""
+        """Whether to read on after a fault: at once where the group is gone, later where the fault may pass."""
         text = str(error)
         if text.startswith("NOGROUP"):  # the stream was deleted and made again
             follower.begun = False
