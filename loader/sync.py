@@ -13,7 +13,6 @@ from shardqa.loader.ingest import Progress, ingest
 from shardqa.loader.known import FileRead, KnownFiles
 from shardqa.loader.moments import Source
 from shardqa.loader.summary import Summary
-from shardqa.loader.web.pages import WebPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,12 @@ class Reading(Source, Protocol):
     passed_over: int  # documents of what has not changed
 
 
+class PageReading(Reading, Protocol):
+    """A source of the web: `WebPages`, `Paperless`."""
+
+    def has_gone(self, id_: str, origin: str, /) -> bool: ...
+
+
 async def sync(
     engine: Engine, reading: SourceFiles, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
@@ -48,7 +53,7 @@ async def sync(
 
 
 async def sync_pages(
-    engine: Engine, reading: WebPages, options: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: PageReading, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
     """Makes one pass over pages of the web. Raises as `ingest`."""
     summary = await refresh(engine, reading, options, known, progress)

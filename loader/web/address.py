@@ -76,7 +76,7 @@ class PageAddress:
 
 
 def is_address(word: str) -> bool:
-    return word.lower().startswith(("http://", "https://"))
+    return word.lower().removeprefix("paperless+").startswith(("http://", "https://"))
 
 
 def resolve(address: PageAddress, allow_private: bool) -> list[str]:

@@ -31,6 +31,7 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
     for name in (
         "CONFIG",
         "DATA",
+        "PAPERLESS_TOKEN",
         "REDIS_SERVER",
         "SHARED",
         "SHARE_MODELS",

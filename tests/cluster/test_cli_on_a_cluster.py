@@ -16,6 +16,7 @@ import pytest
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from tests.cluster.conftest import Output
+from tests.unit.loader.web.paperless_server import DOCUMENTS, TOKEN, put_documents, served
 from tests.unit.loader.web.site import serving
 
 SEEDS = Path(__file__).parents[2] / "seeds"
@@ -164,6 +165,22 @@ def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> Non
         assert (pruned["documents"], pruned["removed"]) == (1, 1)
         assert documents(run) == [f"localhost:{site.port}/weir"]
     assert "wanted is https://HOST/…" in run("ingest", "https://", code=2).stderr
+
+
+def test_documents_of_paperless_go_in_with_their_tags_and_leave_with_it(run: Run) -> None:
+    with served() as site:
+        address = f"paperless+{site.url('')}"
+        assert "SHARDQA_PAPERLESS_TOKEN is not set" in run("ingest", address, code=2).stderr
+        ingest = partial(run, "ingest", address, "--allow-private", "--prune", "--json", SHARDQA_PAPERLESS_TOKEN=TOKEN)
+        assert ingest().json["documents"] == 2
+        again = ingest().json
+        assert (again["documents"], again["unchanged"]) == (0, 2)
+        wanted = json.dumps({"metadata": {"tags": "car", "correspondent": "Holm & Sons"}})
+        answer = run("ask", "How much is the new clutch?", "--filter", wanted, "--json").json
+        assert "412" in answer["answer"]
+        assert answer["document"] == f"localhost:{site.port}/documents/7/details"
+        put_documents(site, DOCUMENTS[1:])
+        assert ingest().json["removed"] == 1
 
 
 def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:

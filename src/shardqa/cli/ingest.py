@@ -1,6 +1,7 @@
 """`shardqa ingest`: puts documents into a corpus."""
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -25,7 +26,8 @@ from shardqa.loader.ingest import Progress
 from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
 from shardqa.loader.summary import Summary
-from shardqa.loader.sync import SyncOptions, sync, sync_pages
+from shardqa.loader.sync import PageReading, SyncOptions, sync, sync_pages
+from shardqa.loader.web import paperless
 from shardqa.loader.web.address import is_address
 from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 from shardqa.schema import Document
@@ -73,7 +75,7 @@ def ingest_(
         list[str],
         typer.Argument(
             help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin. Or https://… of pages and "
-            "sitemaps."
+            "sitemaps, or paperless+https://… of a paperless-ngx server."
         ),
     ],
     options: IngestOptions,
@@ -110,7 +112,7 @@ def ingest_(
     if urls:
         _check_alone(options, bool(sync_options.paths))
     bounds = Bounds(options.allow_private, options.max_pages)
-    WebPages(urls)  # what is no address, or not there, is told before anything is connected to
+    _web(urls, sync_options, None, bounds)  # what is no address, or not there, is told before anything is connected to
     SourceFiles(sync_options.paths, sync_options.prefix, follow_links=sync_options.follow_links)
     if options.dry_run:
         summary = _read_only(sync_options, as_json)
@@ -151,11 +153,17 @@ def _check_alone(options: IngestOptions, has_files: bool) -> None:
         raise WrongSetting("files and addresses in one command; give them in two")
 
 
+def _web(urls: list[str], options: SyncOptions, known: KnownFiles | None, bounds: Bounds) -> PageReading:
+    """Raises BadDocument for what is no address."""
+    server = paperless.source(urls, os.environ.get(paperless.TOKEN, ""), options.prefix, known, bounds)
+    return server or WebPages(urls, options.prefix, known, bounds)
+
+
 async def _pass_of_pages(
     engine: Engine, options: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
 ) -> Summary:
     known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
-    reading = WebPages(urls, options.prefix, None if options.again else known, bounds)
+    reading = _web(urls, options, None if options.again else known, bounds)
     with showing(options.corpus, None) as show, _told_when_stopped(show) as note:
         summary = await sync_pages(engine, reading, options, known, note)
     _tell_summary(summary, options.corpus, as_json)
