@@ -32,11 +32,7 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     """
     check_reader(folder, MAX_ROW_TOKENS)
     check_tokenizer(folder)
-    reader = ShardModel.reader(name, folder)
-    registered = await preparation.register(engine)
-    if not replace:
-        await _check_free(engine, registered.shards, reader)
-    return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
+    return await push_file(engine, ShardModel.reader(name, folder), replace)
 
 
 async def push_file(engine: Engine, model: ShardModel, replace: bool = False) -> Prepared:

@@ -11,18 +11,17 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
-    NotImplementedError,
     LookupError,
     ValueError,
+    OverflowError,
     TypeError,
     AttributeError,
     AssertionError,
-    OverflowError,
     OSError,
     RuntimeError,
 )
-"""What parsers raise of damaged files; NotImplementedError: a way of packing that Python does
-not know; RuntimeError: an encrypted entry, or nesting without end."""
+"""What parsers raise of damaged files; RuntimeError: an encrypted entry, a way of packing that Python does not know
+(NotImplementedError is one), or nesting without end."""
 
 
 @contextmanager

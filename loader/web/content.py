@@ -8,38 +8,19 @@ from shardqa.loader.encodings import ENCODINGS
 from shardqa.loader.formats import Format
 
 VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/gzip", "application/x-gzip")
-OFFICE = "application/vnd.openxmlformats-officedocument"
-OPEN = "application/vnd.oasis.opendocument"
-SUFFIXES = {  # by content type
-    "text/html": ".html",
-    "application/xhtml+xml": ".html",
-    "text/markdown": ".md",
-    "text/x-markdown": ".md",
-    "text/x-rst": ".rst",
-    "text/csv": ".csv",
-    "text/tab-separated-values": ".tsv",
-    "text/vtt": ".vtt",
-    "application/x-subrip": ".srt",
-    "application/json": ".json",
-    "application/jsonl": ".jsonl",
-    "application/x-ndjson": ".jsonl",
-    "application/pdf": ".pdf",
-    f"{OFFICE}.wordprocessingml.document": ".docx",
-    f"{OFFICE}.presentationml.presentation": ".pptx",
-    f"{OFFICE}.spreadsheetml.sheet": ".xlsx",
-    "application/vnd.ms-excel": ".xls",
-    f"{OPEN}.text": ".odt",
-    f"{OPEN}.spreadsheet": ".ods",
-    f"{OPEN}.presentation": ".odp",
-    "application/msword": ".doc",
-    "application/rtf": ".rtf",
-    "text/rtf": ".rtf",
-    "application/docbook+xml": ".docbook",
-    "application/epub+zip": ".epub",
-    "message/rfc822": ".eml",
-    "application/mbox": ".mbox",
-    "application/zip": ".zip",
-    "application/x-tar": ".tar",
+TYPES = {  # what each kind of content may be, and its suffix
+    "text": "html .html markdown .md x-markdown .md x-rst .rst csv .csv tab-separated-values .tsv vtt .vtt rtf .rtf",
+    "message": "rfc822 .eml",
+    "application": "xhtml+xml .html x-subrip .srt json .json jsonl .jsonl x-ndjson .jsonl pdf .pdf msword .doc "
+    "vnd.ms-excel .xls rtf .rtf docbook+xml .docbook epub+zip .epub mbox .mbox zip .zip x-tar .tar",
+    "application/vnd.openxmlformats-officedocument.": "wordprocessingml.document .docx spreadsheetml.sheet .xlsx "
+    "presentationml.presentation .pptx",
+    "application/vnd.oasis.opendocument.": "text .odt spreadsheet .ods presentation .odp",
+}
+SUFFIXES = {
+    f"{kind if kind[-1] == '.' else f'{kind}/'}{name}": suffix
+    for kind, told in TYPES.items()
+    for name, suffix in zip(told.split()[::2], told.split()[1::2], strict=True)
 }
 ALSO_TOLD = ("utf-8", "utf-16", "utf-32", "iso8859-1", "ascii")  # encodings that a server may name, beside ENCODINGS
 

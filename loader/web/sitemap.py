@@ -1,9 +1,11 @@
 """Sitemaps: the addresses of a site's pages, and of further sitemaps."""
 
+import io
 import re
 import zlib
 from dataclasses import dataclass, field
-from xml.parsers import expat
+
+from lxml import etree
 
 from shardqa.loader.web.address import NotFetched
 
@@ -41,33 +43,16 @@ def is_sitemap(content: bytes) -> bool:
 
 def parse(content: bytes) -> Sitemap:
     """Raises NotFetched for what is no XML, or has a document type: entities may unfold without end."""
-    addresses = Sitemap()
-    stack: list[str] = []
-    words: list[str] = []
-
-    def start(name: str, _: dict[str, str]) -> None:
-        stack.append(name.rpartition(":")[2])
-        words.clear()
-
-    def end(_: str) -> None:
-        within, url = stack[-2:], "".join(words).strip()
-        stack.pop()
-        words.clear()
-        if url and within == ["url", "loc"]:
-            addresses.pages.append(url)
-        elif url and within == ["sitemap", "loc"]:
-            addresses.sitemaps.append(url)
-
-    def refuse(*_: object) -> None:
+    if b"<!DOCTYPE" in content:
         raise NotFetched("a sitemap with a document type; that is none")
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = words.append
-    parser.StartDoctypeDeclHandler = refuse
+    addresses = Sitemap()
+    within = {"url": addresses.pages, "sitemap": addresses.sitemaps}
     try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
+        for _, entry in etree.iterparse(io.BytesIO(content), tag="{*}loc", resolve_entities=False, no_network=True):
+            above, url = entry.getparent(), (entry.text or "").strip()
+            if url and above is not None and (kind := etree.QName(above).localname) in within:
+                within[kind].append(url)
+            entry.clear()
+    except etree.LxmlError as error:
         raise NotFetched(f"no sitemap: {error}") from None
     return addresses
