@@ -56,7 +56,7 @@ def test_a_future_that_fails_fails_its_record(client: Redis) -> None:
 
 
 def test_a_future_belongs_into_the_function_of_a_step(shards: list[Redis]) -> None:
-    with pytest.raises(ResponseError, match="only be created inside certain execution steps: call gearsFuture"):
+    with pytest.raises(ResponseError, match="only be created inside certain execution steps: in the function"):
         send(shards[0], "RG.PYEXECUTE", "gearsFuture()")
     for steps in ".repartition(f)", ".batchgroupby(lambda id: id, f)":
         code = f"f = lambda *_: gearsFuture()\nGB('ShardsIDReader'){steps}.run()"

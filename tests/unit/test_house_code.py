@@ -48,7 +48,7 @@ BUDGETS = {
     "tests/unit/gears_functions": 2_040,
     "tests/unit/loader": 2_450,
     "tests/unit/models": 1_170,
-    "tests/unit/worker": 4_330,
+    "tests/unit/worker": 4_340,
     "toolchain/recipes": 606,
     "toolchain/src": 14_250,
     "toolchain/tests": 6_290,

@@ -97,6 +97,22 @@ finder = Finder()
 """
 
 
+def test_a_package_whose_machine_code_can_be_there_once_says_so_to_the_script(tmp_path: Path) -> None:
+    package, info = tmp_path / "numpy", tmp_path / "numpy-0.1.dist-info"
+    for folder, name, content in (
+        (package, "__init__.py", "raise TypeError('only one of me')"), (package, "core.so", ""),
+        (info, "METADATA", "Metadata-Version: 2.1\nName: numpy\nVersion: 0.1\n"),
+        (info, "RECORD", "numpy/__init__.py,,\n"),
+    ):  # fmt: skip
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+    imports = PrivateImports("list", tmp_path, frozenset(["numpy"]))
+    with pytest.raises(TypeError, match="only one of me"):  # another package may have a way around it
+        imports.import_("numpy", {"__name__": "other"})
+    with pytest.raises(ImportError, match=r"^numpy 0.1 can't be loaded beside the worker's 2.*: require numpy==2"):
+        imports.import_("numpy", {"__name__": "__main__"})
+
+
 @pytest.mark.filterwarnings("ignore:Finder:ImportWarning")
 def test_a_private_package_may_bring_modules_that_are_not_in_its_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,12 +88,10 @@ class Builder:
         self.localgroupby(extractor, sugar.folding_by(zero, local)).repartition(sugar.key_of)
         return self.localgroupby(sugar.key_of, sugar.folding_values(zero, combine))
 
-    def _local_aggregate_by(self, extractor: Function, zero: Any, function: Function) -> Builder:
+    def __localAggregateby__(self, extractor: Function, zero: Any, function: Function) -> Builder:
         """The local half of `aggregateby`."""
         _check_function("__localAggregateby__", function)
         return self.localgroupby(extractor, sugar.folding_by(zero, function))
-
-    __localAggregateby__ = _local_aggregate_by
 
     def groupby(self, extractor: Function, reducer: Function) -> Builder:
         return self.repartition(extractor).localgroupby(extractor, reducer)

@@ -89,6 +89,14 @@ class PrivateImports:
             return None
         return self.name, value.__module__, value.__qualname__
 
+    def _explain(self, top: str, error: BaseException) -> None:
+        """Raises ImportError where it may be machine code that knows one copy in a process."""
+        name, version = packages_in(Path(self.folder)).get(top, ("", ""))
+        own = next((one.version for one in importlib.metadata.distributions(name=name or top)), version)
+        if own != version and any(Path(self.folder, top).rglob("*.so")):
+            why = f"{name} {version} can't be loaded beside the worker's {own}, as its machine code can be there once"
+            raise ImportError(f"{why} ({error}): require {name}=={own}, and what goes with that") from error
+
     def import_(
         self,
         name: str,
@@ -105,7 +113,12 @@ class PrivateImports:
             return module if fromlist and full != top else self._machinery[top]
         if not self.has(full):
             return builtins.__import__(name, globals, locals, fromlist, level)
-        module = self.load(full)
+        try:
+            module = self.load(full)
+        except BaseException as error:
+            if (globals or {}).get("__name__") == "__main__":  # else a package may have a way around it
+                self._explain(top, error)
+            raise
         if not fromlist:
             return module if level else self.load(top)
         for attribute in getattr(module, "__all__", ()) if "*" in fromlist else fromlist:
@@ -276,10 +289,8 @@ def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
         if entry.suffix in (".py", ".so") or (entry.is_dir() and not entry.suffix and entry.name not in NO_MODULES)
     }
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
-        for file in distribution.files or ():
-            top = file.parts[0].partition(".")[0]
-            if top in packages:
-                packages[top] = distribution.name, distribution.version
+        tops = {file.parts[0].partition(".")[0] for file in distribution.files or ()}
+        packages |= dict.fromkeys(tops & packages.keys(), (distribution.name, distribution.version))
     return packages
 
 

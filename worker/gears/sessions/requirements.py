@@ -59,15 +59,9 @@ class Requirements:
     def dump(self, used: Iterable[Sequence[str]]) -> list[Any]:
         """The reply of RG.PYDUMPREQS: of the lists that sessions have."""
         active = [self._active[base] for base in dict.fromkeys(map(_base, used)) if base in self._active]
+        same = {"IsDownloaded": "yes", "IsInstalled": "yes", "CompiledOs": sys.platform}
         return [
-            resp.pairs(
-                GearReqVersion=1,
-                Name=requirement,
-                IsDownloaded="yes",
-                IsInstalled="yes",
-                CompiledOs=sys.platform,
-                Wheels=self._wheels_of(name, requirement),
-            )
+            resp.pairs(GearReqVersion=1, Name=requirement, **same, Wheels=self._wheels_of(name, requirement))
             for name, requirements in active
             for requirement in requirements
         ]

@@ -122,10 +122,8 @@ def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
 def gears_future() -> GearsFuture:
     """Suspends the record of the step that returns it."""
     if current_or_begun_by() is None or of_script() is not None:
-        raise RuntimeError(
-            "Future object can only be created inside certain execution steps: call gearsFuture() in the function of "
-            "a step and return it there; createFuture() makes one for any coroutine"
-        )
+        why = "Future object can only be created inside certain execution steps: in the function that returns it"
+        raise RuntimeError(f"{why}; createFuture() makes one for any coroutine")
     return GearsFuture()
 
 
