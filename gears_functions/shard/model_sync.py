@@ -5,10 +5,8 @@
 A shard's tag changes when its lowest slot moves; its copy then lies under a key that is gone or elsewhere. It is sent,
 not fetched: storing a model blocks until the worker has loaded it, which a function's own commands must not: it
 takes an ordinary connection, and only those to other shards are at hand. Where the slot went, a second copy arrives,
-which nobody uses: it is dropped once the slot has settled and the shard has its own.
-
-A reader is sent for when a question needs it. Models that somebody pushed (`pushed.py`) are run by clients, who
-can't wait for that: each shard looks for those it lacks when it starts, becomes a master, or has another tag.
+which nobody uses (stray_models.py). A reader is sent for when a question needs it, a model that somebody pushed before
+(pushed_models.py).
 """
 
 from __future__ import annotations
@@ -26,23 +24,20 @@ from shardqa.description import ShardDescription
 from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
-from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard.pushed_models import PushedModels
+from shardqa.gears_functions.shard.stray_models import StrayModels, is_ours, text
 from shardqa.gears_functions.writes import refusal
-from shardqa.models.pushed import is_pushed
 from shardqa.models.scoring import Scoring, shipped_scoring
 from shardqa.transient import is_between_shards, write_refusal
-from shardqa.worker.runtime import KeyEvent, Runtime
+from shardqa.worker.runtime import Runtime
 
 ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
 LOOK_SECONDS = 0.05  # between looks whether it is there
-TIDY_SECONDS = 2.0  # between looks whether copies that arrived can be dropped
-TIDY_ATTEMPTS = 60
 RETRY_SECONDS = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
 PAUSES = 10  # times as long as the fetch took, where it was refused: a large one is sent whole before that
 ANSWER_SECONDS = 5.0  # after which a shard that sends a model says that it does
 NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
 STORED, NOT_HERE, ON_ITS_WAY = "1", "0", "2"  # replies of Push
-MIGRATES = 500 << 20  # bytes of a model that MIGRATE moves: Redis takes no word above 512 MiB
 LABELS = 8  # whose scoring is kept, parsed
 MAX_MISSED = 100  # names of models remembered as missing; a client may send any
 
@@ -54,13 +49,9 @@ class ModelSync:
         self._runtime = runtime
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
         self._missed: dict[str, tuple[float, str]] = {}  # model that did not come -> (loop time of its next fetch, why)
-        self._tidying: asyncio.Task[None] | None = None
-        self._has_arrived = False  # a copy, since tidying looked last
-        self._completing: asyncio.Task[None] | None = None
-        self._logged = ""  # why a pushed model did not come, as it was logged last
         self._sending: dict[str, asyncio.Task[None]] = {}  # by the key that it is stored under
-        self._complete_as: str | None = None  # the tag under which this shard has all pushed models
-        runtime.watch("model:", self._unwatched, self._resync)
+        self._strays = StrayModels(runtime)
+        self._pushed = PushedModels(runtime, self.obtain, self.label)
 
     async def run(
         self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
@@ -127,7 +118,7 @@ class ModelSync:
                 began = loop.time()
                 why, was_refused = await self._fetch_from_any(model, key)
                 if not why:
-                    self._tidy_soon()
+                    self._strays.look_soon()
                     return
                 await self._check_room(model)  # others have filled it meanwhile
                 if len(self._missed) >= MAX_MISSED:
@@ -199,127 +190,12 @@ class ModelSync:
         own = keys.model(model, self._runtime.hashtag())
         if await self._runtime.call("EXISTS", own):
             return own
-        found = {_text(key): _text(label) for key, label in await self._runtime.call("AI._MODELSCAN")}
-        return next((key for key, label in found.items() if keys.name_of_model(key) == model and _is_ours(label)), None)
-
-    # ---- models that every shard has
-
-    async def _unwatched(self, events: Sequence[KeyEvent]) -> None:
-        """Does nothing: what others store or delete is theirs."""
-
-    async def _resync(self, reason: str) -> None:
-        self._complete_as = None
-        if self._completing is None or self._completing.done():
-            self._completing = asyncio.create_task(self._stay_complete())
-
-    async def _stay_complete(self) -> None:
-        while True:
-            try:
-                if self._runtime.role() == "master":
-                    await self._complete(self._runtime.hashtag())
-            except (ResponseError, ClusterUnavailable) as error:  # as while this shard knows of no slot of its own
-                self._runtime.log(f"pushed models can't be looked for yet: {error}", "verbose")
-            await asyncio.sleep(TIDY_SECONDS)
-
-    async def _complete(self, own: str) -> None:
-        if await self._made_way(own):
-            self._complete_as = None
-        if own != self._complete_as and await self._copied_all(own):
-            self._complete_as = own
-
-    async def _copied_all(self, own: str) -> bool:
-        """Returns whether every shard listed its models, and this one has all of them now."""
-        now = await slots.look(self._runtime)
-        if now.moving or not now.begins_with(own):
-            return False
-        replies = await self._runtime.peers("AI._MODELSCAN")
-        replies.append(await self._runtime.call("AI._MODELSCAN"))  # it may hold the only copy, under a former tag
-        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
-        labels = {_text(key): _text(label) for key, label in found}
-        names = {keys.name_of_model(key) for key, label in labels.items() if is_pushed(label)}
-        missing = [name for name in sorted(name for name in names if name) if not await self._copied(name, own)]
-        return not missing and not any(isinstance(reply, Exception) for reply in replies)
-
-    async def _copied(self, name: str, own: str) -> bool:
-        """Returns whether this shard has the model now; why not is logged, and the next one is looked at."""
-        key = keys.model(name, own)
-        try:
-            if not await self._runtime.call("EXISTS", key):
-                await self._fetch(name, key)
-        except ClusterUnavailable as error:
-            self._runtime.log(
-                f"{key} is still to come: {error}", "verbose" if self._logged == str(error) else "warning"
-            )
-            self._logged = str(error)
-            return False
-        return True
-
-    async def _made_way(self, own: str) -> bool:
-        """Drops what is too large to leave with its slot, which could not leave then. The shard gets it again under
-        its next tag, from another one; a model that no other has stays.
-        """
-        large = [key for key in self._runtime.models_above(MIGRATES) if self._is_own(key, own)]
-        now = await slots.look(self._runtime) if large else slots.ALL
-        leaving = [key for key in large if slots.slot_of(key) in now.moving and now.serves(slots.slot_of(key))]
-        if not leaving:
-            return False
-        replies = await self._runtime.peers("AI._MODELSCAN")
-        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
-        copies = {(keys.name_of_model(_text(key)), _text(label)) for key, label in found}
-        dropped = 0
-        for key in leaving:
-            name = keys.name_of_model(key) or ""
-            label = await self.label(name)
-            if label is not None and is_pushed(label) and (name, label) in copies:
-                await self._runtime.call("UNLINK", key)
-                self._runtime.log(f"{key} is too large to leave with its slot and is dropped; it is copied anew later")
-                dropped += 1
-        return dropped > 0
-
-    def _is_own(self, key: str, own: str) -> bool:
-        name = keys.name_of_model(key)
-        return name is not None and key == keys.model(name, own)
-
-    # ---- copies that came with moved slots
+        found = {text(key): text(label) for key, label in await self._runtime.call("AI._MODELSCAN")}
+        return next((key for key, label in found.items() if keys.name_of_model(key) == model and is_ours(label)), None)
 
     async def arrived(self, record: Record) -> None:
         """A key of a model was restored or stored, as it is when its slot moves here."""
-        self._tidy_soon()
-
-    def _tidy_soon(self) -> None:
-        self._has_arrived = True
-        if self._tidying is None or self._tidying.done():
-            self._tidying = asyncio.create_task(self._tidy())
-
-    async def _tidy(self) -> None:
-        for _ in range(TIDY_ATTEMPTS):
-            await asyncio.sleep(TIDY_SECONDS)
-            self._has_arrived = False
-            try:
-                is_tidy = self._runtime.role() != "master" or await self._drop_strays()
-                if is_tidy and not self._has_arrived:
-                    return
-            except ResponseError as error:  # this shard has no slots now, or Redis refuses for a while
-                self._runtime.log(f"copies of models can't be looked at yet: {error}", "verbose")
-
-    async def _drop_strays(self) -> bool:
-        """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
-        their scoring, and pushed models: whatever else lies under such a key is its owner's."""
-        own, now = self._runtime.hashtag(), await slots.look(self._runtime)
-        if now.moving or not now.begins_with(own):
-            return False  # the tag is about to change, and with it which copy is this shard's
-        reply = await self._runtime.call("AI._MODELSCAN")
-        found = {_text(key): _text(label) for key, label in reply}
-        strays = {
-            key: name
-            for key, label in found.items()
-            if (name := keys.name_of_model(key)) and key != keys.model(name, own) and _is_ours(label)
-        }
-        spare = [key for key, name in strays.items() if keys.model(name, own) in found]
-        for key in spare:
-            await self._runtime.call("UNLINK", key)
-            self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
-        return len(spare) == len(strays)  # of the others this shard's own is still to come
+        self._strays.look_soon()
 
 
 @lru_cache(LABELS)
@@ -327,17 +203,9 @@ def _scoring_of(label: str) -> Scoring:
     return Scoring.of_label(label) or shipped_scoring()
 
 
-def _is_ours(label: str) -> bool:
-    return is_pushed(label) or Scoring.of_label(label) is not None
-
-
 def _answer(reply: Any) -> str | None:
     """Returns the word that Push replied; None for an error."""
-    return _text(reply[0]) if isinstance(reply, list) and reply else None
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+    return text(reply[0]) if isinstance(reply, list) and reply else None
 
 
 def _meta(reply: list[Any]) -> dict[bytes, Any]:

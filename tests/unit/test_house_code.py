@@ -22,7 +22,7 @@ BUDGETS = {
     "bench": 4_630,
     "cluster": 1_140,
     "docs": 440,
-    "gears_functions": 6_280,
+    "gears_functions": 6_320,
     "loader": 8_810,
     "models": 2_050,
     "module": 550,

@@ -9,7 +9,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable, WritesRefused
-from shardqa.gears_functions.shard import model_sync
+from shardqa.gears_functions.shard import pushed_models, stray_models
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.models.pushed import pushed_label
 from shardqa.models.scoring import shipped_scoring
@@ -194,7 +194,7 @@ class JoiningShard(RenamedShard):
 async def test_a_shard_that_has_no_slot_yet_looks_for_pushed_models_once_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(model_sync, "TIDY_SECONDS", 0.001)
+    monkeypatch.setattr(pushed_models, "LOOK_SECONDS", 0.001)
     shard = JoiningShard()
     sync = ModelSync(cast(Runtime, shard))
     await shard.resync("start")
@@ -225,7 +225,7 @@ class CrowdedShard(RenamedShard):
 
 
 async def test_a_copy_that_comes_while_the_shard_looks_for_such_is_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_sync, "TIDY_SECONDS", 0.001)
+    monkeypatch.setattr(stray_models, "LOOK_SECONDS", 0.001)
     shard = CrowdedShard()
     await shard.sync.arrived([])
     await asyncio.wait_for(shard.has_dropped.wait(), 20)
