@@ -18,6 +18,7 @@ NAMES = {
     "AsyncBaseTransport": "BaseTransport",
     "AsyncClient": "Client",
     "AsyncModelClient": "ModelClient",
+    "AsyncShards": "Shards",
     "aclose": "close",
     "answers_in_order_async": "answers_in_order",
     "asyncio": "time",  # both have sleep

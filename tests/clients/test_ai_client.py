@@ -37,7 +37,7 @@ def client(url: str) -> Iterator[ai.Client]:
 
 
 def test_connect_finds_out_whether_it_is_a_cluster(client: ai.Client, url: str, request: pytest.FixtureRequest) -> None:
-    assert isinstance(client._redis, RedisCluster if "cluster" in request.node.callspec.id else Redis)
+    assert isinstance(client._shards.redis, RedisCluster if "cluster" in request.node.callspec.id else Redis)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_server_without_the_module_is_told_apart(start_node: Callable[..., Nod
 
 
 def test_a_node_that_is_away_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardqa.worker.client.blocking.PAUSES", ())
+    monkeypatch.setattr("shardqa.worker.client.calls.PAUSES", ())
     with pytest.raises(ai.ShardAway):
         ai.Client.connect("redis://127.0.0.1:1")
     with pytest.raises(ai.ShardAway):
@@ -217,7 +217,7 @@ async def test_a_client_that_is_out_of_date_follows_where_a_slot_went(bare_clust
     url = f"redis://{bare_cluster.seed()}"
 
     def mislead(client: Any) -> None:
-        redis = client._redis
+        redis = client._shards.redis
         slot, owners = redis.keyslot("aic:{moved}"), redis.nodes_manager.slots_cache
         owners[slot] = [next(node for node in redis.get_primaries() if node != owners[slot][0])]
 
@@ -258,8 +258,7 @@ async def test_a_file_for_a_slot_that_is_leaving_is_to_be_sent_again(
     bare_cluster: LocalCluster, leaving: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"redis://{bare_cluster.seed()}"
-    for part in ("blocking", "concurrent"):
-        monkeypatch.setattr(f"shardqa.worker.client.{part}.PAUSES", ())
+    monkeypatch.setattr("shardqa.worker.client.calls.PAUSES", ())
     with ai.Client.connect(url) as client, pytest.raises(ai.ShardAway, match="moving"):
         client.model_store(leaving, "ONNX", adder())
     async with await ai.AsyncClient.connect(url) as other:

@@ -17,8 +17,6 @@ from shardqa.errors import BadModel
 from shardqa.tensors import Array
 from shardqa.worker.client import calls
 from shardqa.worker.client.calls import (
-    PAUSES,
-    REDIRECTS,
     AiCall,
     Key,
     ModelOptions,
@@ -26,7 +24,6 @@ from shardqa.worker.client.calls import (
     ScriptArguments,
     StoredModel,
     StoredScript,
-    Word,
 )
 from shardqa.worker.client.faults import ShardAway, explained
 from shardqa.worker.client.graph import OperationGraph, Results
@@ -34,12 +31,68 @@ from shardqa.worker.client.graph import OperationGraph, Results
 T = TypeVar("T")
 
 
+class AsyncShards:
+    """A node, or the shards of a cluster, with what sends a command where its key is."""
+
+    def __init__(self, redis: Redis | RedisCluster) -> None:
+        self.redis: Any = redis  # redis-py types its commands, not execute_command
+        self._clustered = isinstance(redis, RedisCluster)
+
+    async def everywhere(self, call: AiCall[T]) -> list[T]:
+        """Sends a command to every shard, one after another."""
+        nodes = list(self.redis.get_primaries()) if self._clustered else [None]
+        return [await self._on(node, call) for node in nodes]
+
+    async def call(self, call: AiCall[T]) -> T:
+        for pause in (*calls.PAUSES, None):
+            try:
+                return await self._on(self._node_of(call), call)
+            except ShardAway:
+                if pause is None or not call.again:
+                    raise
+                await sleep(pause)
+                await self._look_anew()
+        raise AssertionError("the last try has no pause")
+
+    def _node_of(self, call: AiCall[Any]) -> Any:
+        if not self._clustered:
+            return None
+        return self.redis.get_random_node() if call.key is None else self.redis.get_node_from_key(call.key)
+
+    async def _look_anew(self) -> None:
+        """Learns where slots are now; a node that can't be asked is tried again with the command itself."""
+        if self._clustered:
+            with suppress(RedisError, OSError):
+                await self.redis.nodes_manager.initialize()
+
+    async def _on(self, node: Any, call: AiCall[T]) -> T:
+        target = {} if node is None else {"target_nodes": node}
+        try:
+            if call.streamed:
+                return call.parse(await self._stream(node, call.words))
+            reply = await self.redis.execute_command(*call.words, **target, **{NEVER_DECODE: True})
+        except (RedisError, OSError, BadModel) as error:
+            raise explained(error, call.refused) from error
+        return call.parse(reply)
+
+    async def _stream(self, node: Any, words: Sequence[calls.Word]) -> Any:
+        asking = False
+        for _ in range(calls.REDIRECTS):
+            try:
+                return await streaming.exchange_through_async(self.redis, node, words, asking)
+            except AskError as error:  # MovedError is one
+                asking = not isinstance(error, MovedError)
+                node = self.redis.get_node(error.host, error.port) if self._clustered else None
+                if node is None:
+                    raise
+        return await streaming.exchange_through_async(self.redis, node, words, asking)
+
+
 class AsyncModelClient:
     """Wraps a client of redis.asyncio, on a node or a cluster, or from `connect`. One loop owns it."""
 
     def __init__(self, redis: Redis | RedisCluster) -> None:
-        self._redis: Any = redis  # redis-py types its commands, not execute_command
-        self._clustered = isinstance(redis, RedisCluster)
+        self._shards = AsyncShards(redis)
 
     @classmethod
     async def connect(cls, url: str = "redis://localhost:6379", **options: Any) -> Self:
@@ -58,7 +111,7 @@ class AsyncModelClient:
             raise explained(error, ShardAway) from error
 
     async def close(self) -> None:
-        await self._redis.aclose()
+        await self._shards.redis.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,63 +121,65 @@ class AsyncModelClient:
 
     async def tensor_set(self, key: Key, array: Array) -> None:
         """AI.TENSORSET. Raises BadTensor."""
-        await self._call(calls.tensor_set(key, array))
+        await self._shards.call(calls.tensor_set(key, array))
 
     async def tensor_get(self, key: Key) -> Array:
         """AI.TENSORGET: a read-only array."""
-        return await self._call(calls.tensor_get(key))
+        return await self._shards.call(calls.tensor_get(key))
 
     async def model_store(self, key: Key, backend: str, file: bytes | Path, **options: Unpack[ModelOptions]) -> None:
         """AI.MODELSTORE: a file's bytes, or its path."""
-        await self._call(calls.model_store(key, backend, file, **options))
+        await self._shards.call(calls.model_store(key, backend, file, **options))
 
     async def model_get(self, key: Key, *, blob: bool = False) -> StoredModel:
         """AI.MODELGET; with its file where `blob` says so."""
-        return await self._call(calls.model_get(key, blob=blob))
+        return await self._shards.call(calls.model_get(key, blob=blob))
 
     async def model_delete(self, key: Key) -> None:
         """AI.MODELDEL."""
-        await self._call(calls.delete("AI.MODELDEL", key))
+        await self._shards.call(calls.delete("AI.MODELDEL", key))
 
     async def model_execute(
         self, key: Key, inputs: Sequence[Key], outputs: Sequence[Key], *, timeout_ms: int | None = None
     ) -> None:
         """AI.MODELEXECUTE on tensors that are keys; `timeout_ms`: how long it may wait and run."""
-        await self._call(calls.model_execute(key, inputs, outputs, timeout_ms))
+        await self._shards.call(calls.model_execute(key, inputs, outputs, timeout_ms))
 
     async def run(
         self, key: Key, arrays: Sequence[Array], outputs: int = 1, *, timeout_ms: int | None = None
     ) -> list[Array]:
         """Runs a model on arrays in one round trip; no tensor becomes a key."""
-        return await self._call(calls.run(key, arrays, outputs, timeout_ms))
+        return await self._shards.call(calls.run(key, arrays, outputs, timeout_ms))
 
     async def model_scan(self) -> list[tuple[str, str]]:
         """AI._MODELSCAN: (key, tag) of every model on every shard."""
-        return await self._everywhere(calls.scan("AI._MODELSCAN"))
+        shards = await self._shards.everywhere(calls.scan("AI._MODELSCAN"))
+        return [entry for entries in shards for entry in entries]
 
     async def script_store(
         self, key: Key, source: str, entry_points: Sequence[str], *, device: str = "CPU", tag: str = ""
     ) -> None:
         """AI.SCRIPTSTORE."""
-        await self._call(calls.script_store(key, source, entry_points, device=device, tag=tag))
+        await self._shards.call(calls.script_store(key, source, entry_points, device=device, tag=tag))
 
     async def script_get(self, key: Key) -> StoredScript:
         """AI.SCRIPTGET."""
-        return await self._call(calls.script_get(key))
+        return await self._shards.call(calls.script_get(key))
 
     async def script_delete(self, key: Key) -> None:
         """AI.SCRIPTDEL."""
-        await self._call(calls.delete("AI.SCRIPTDEL", key))
+        await self._shards.call(calls.delete("AI.SCRIPTDEL", key))
 
     async def script_execute(
         self, key: Key, function: str, *, timeout_ms: int | None = None, **arguments: Unpack[ScriptArguments]
     ) -> None:
         """AI.SCRIPTEXECUTE. It is never sent twice: it may have changed keys."""
-        await self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **arguments))
+        await self._shards.call(calls.script_execute(key, function, timeout_ms=timeout_ms, **arguments))
 
     async def script_scan(self) -> list[tuple[str, str]]:
         """AI._SCRIPTSCAN: (key, tag) of every script on every shard."""
-        return await self._everywhere(calls.scan("AI._SCRIPTSCAN"))
+        shards = await self._shards.everywhere(calls.scan("AI._SCRIPTSCAN"))
+        return [entry for entries in shards for entry in entries]
 
     def graph(
         self,
@@ -136,71 +191,20 @@ class AsyncModelClient:
         read_only: bool = False,
     ) -> OperationGraph[Coroutine[Any, Any, Results]]:
         """AI.DAGEXECUTE: add operations, then `run` and await it."""
-        return OperationGraph(self._call, load, persist, routing, timeout_ms, read_only)
+        return OperationGraph(self._shards.call, load, persist, routing, timeout_ms, read_only)
 
     async def info(self, key: Key) -> ModelStatistics:
         """AI.INFO of a model or script."""
-        return await self._call(calls.info(key))
+        return await self._shards.call(calls.info(key))
 
     async def reset_info(self, key: Key) -> None:
         """AI.INFO … RESETSTAT."""
-        await self._call(calls.reset_info(key))
+        await self._shards.call(calls.reset_info(key))
 
     async def config_get(self, name: str) -> str | int | None:
         """AI.CONFIG GET of one node; None for what it does not know."""
-        return await self._call(calls.config_get(name))
+        return await self._shards.call(calls.config_get(name))
 
-    async def config_set(self, name: str, value: Word) -> None:
+    async def config_set(self, name: str, value: calls.Word) -> None:
         """AI.CONFIG on every shard: MODEL_CHUNK_SIZE or BACKENDSPATH."""
-        for node in self._nodes():
-            await self._on(node, calls.config_set(name, value))
-
-    async def _everywhere(self, call: AiCall[list[tuple[str, str]]]) -> list[tuple[str, str]]:
-        return [entry for node in self._nodes() for entry in await self._on(node, call)]
-
-    def _nodes(self) -> list[Any]:
-        return list(self._redis.get_primaries()) if self._clustered else [None]
-
-    async def _call(self, call: AiCall[T]) -> T:
-        for pause in (*PAUSES, None):
-            try:
-                return await self._on(self._node_of(call), call)
-            except ShardAway:
-                if pause is None or not call.again:
-                    raise
-                await sleep(pause)
-                await self._look_anew()
-        raise AssertionError("the last try has no pause")
-
-    def _node_of(self, call: AiCall[Any]) -> Any:
-        if not self._clustered:
-            return None
-        return self._redis.get_random_node() if call.key is None else self._redis.get_node_from_key(call.key)
-
-    async def _look_anew(self) -> None:
-        """Learns where slots are now; a node that can't be asked is tried again with the command itself."""
-        if self._clustered:
-            with suppress(RedisError, OSError):
-                await self._redis.nodes_manager.initialize()
-
-    async def _on(self, node: Any, call: AiCall[T]) -> T:
-        target = {} if node is None else {"target_nodes": node}
-        try:
-            if call.streamed:
-                return call.parse(await self._stream(node, call.words))
-            reply = await self._redis.execute_command(*call.words, **target, **{NEVER_DECODE: True})
-        except (RedisError, OSError, BadModel) as error:
-            raise explained(error, call.refused) from error
-        return call.parse(reply)
-
-    async def _stream(self, node: Any, words: Sequence[Word]) -> Any:
-        asking = False
-        for _ in range(REDIRECTS):
-            try:
-                return await streaming.exchange_through_async(self._redis, node, words, asking)
-            except AskError as error:  # MovedError is one
-                asking = not isinstance(error, MovedError)
-                node = self._redis.get_node(error.host, error.port) if self._clustered else None
-                if node is None:
-                    raise
-        return await streaming.exchange_through_async(self._redis, node, words, asking)
+        await self._shards.everywhere(calls.config_set(name, value))
