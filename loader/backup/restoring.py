@@ -33,11 +33,7 @@ _Queue = asyncio.Queue[Record | None]
 
 
 async def restore(
-    engine: Engine,
-    path: Path,
-    merge: bool = False,
-    adopt: bool = False,
-    without: Collection[RecordKind] = (),
+    engine: Engine, path: Path, merge: bool = False, adopt: bool = False, without: Collection[RecordKind] = ()
 ) -> Report:
     """`merge` restores into a cluster that holds something already, and replaces what has the same name; `adopt`
     registers functions of other users as the one who restores; records of the kinds `without` are passed over.

@@ -98,6 +98,18 @@ def lines(page: pdfium.PdfPage) -> list[TextLine]:
     return texts
 
 
+def is_leftwards(lines: list[TextLine]) -> bool:
+    """Whether most of it is read from right to left."""
+    kinds = [unicodedata.bidirectional(letter) for line in lines for word in line.words for letter in word.text]
+    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
+
+
+def turn(lines: list[TextLine]) -> None:
+    """Has words that go from right to left stand as in a mirror, where columns and rows are as in other scripts."""
+    for word in (word for line in lines for word in line.words):
+        word.left, word.right = -word.right, -word.left
+
+
 def _goes_on(before: TextLine, after: TextLine) -> bool:
     """Whether pdfium cut a line in two, as it does behind a superscript."""
     first, last, word = before.words[0], before.words[-1], after.words[0]
@@ -166,9 +178,10 @@ class _Characters:
         left, right, bottom, top = self.box(start)
         text = self.units[start:end]
         if end - start > 1:
-            last_left, right, last_bottom, last_top = self.box(end - 1)
-            if last_left <= left:  # it runs downwards
-                return Word(clean(text), left, right, bottom, top)
+            last_left, last_right, last_bottom, last_top = self.box(end - 1)
+            if last_left <= left:  # it runs downwards, or from right to left
+                return Word(clean(text), last_left, max(right, last_right), bottom, top)
+            right = last_right
             one, other = top - bottom, last_top - last_bottom
             if abs(one - other) > (1 - SMALL) * max(one, other) or (HAS_FIGURE.search(text) and end - start < 40):
                 return self._scripted(start, end)

@@ -1,7 +1,6 @@
 """Lines of pages joined into paragraphs: running heads left out, headings told by the outline, tables row by row."""
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,15 +132,8 @@ def _add_table(composer: Composer, table: Table, last: Table | None) -> Table:
     if last is not None and _goes_on(last, table):
         header = last.rows[0] if last.has_header else None
         rows = [header, *rows] if header is not None and rows[0] != header else rows
-    turn = -1 if _is_leftwards(rows) else 1
-    composer.rows([row[::turn] for row in rows[header is not None :]], header[::turn] if header is not None else None)
+    composer.rows(rows[header is not None :], header)
     return Table(rows, header is not None, table.columns, table.top, table.bottom)
-
-
-def _is_leftwards(rows: list[list[str]]) -> bool:
-    """Whether it is read from right to left."""
-    kinds = [unicodedata.bidirectional(letter) for row in rows for cell in row for letter in cell]
-    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
 
 
 def _goes_on(last: Table, table: Table) -> bool:

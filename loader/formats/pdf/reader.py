@@ -129,7 +129,9 @@ def _blocks(
     try:
         lines, over = page.lines(sheet), annotations.found(document, sheet)
         annotations.fill(lines, over.fields)
-        return lines, tables.found(lines, lambda: rules(sheet)), not lines and has_picture(sheet), over
+        if is_turned := page.is_leftwards(lines):
+            page.turn(lines)
+        return lines, tables.found(lines, lambda: rules(sheet, is_turned)), not lines and has_picture(sheet), over
     finally:
         sheet.close()
 

@@ -26,8 +26,9 @@ class Rule:
     end: float
 
 
-def rules(page: pdfium.PdfPage) -> list[Rule]:
-    """Finds the rules of a page; of one that lies on its side none: its words are turned, its lines are not."""
+def rules(page: pdfium.PdfPage, is_turned: bool = False) -> list[Rule]:
+    """Finds the rules of a page, or (`is_turned`) those in a mirror; of a page that lies on its side none: its words
+    are turned, its lines are not."""
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > MAX_OBJECTS or page.get_rotation():
         return []
@@ -36,7 +37,11 @@ def rules(page: pdfium.PdfPage) -> list[Rule]:
         item = raw.FPDFPage_GetObject(page.raw, n)
         if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_PATH:
             found += _of_path(item)
-    return found
+    return [Rule(one.is_vertical, *_mirrored(one)) for one in found] if is_turned else found
+
+
+def _mirrored(rule: Rule) -> tuple[float, float, float]:
+    return (-rule.at, rule.start, rule.end) if rule.is_vertical else (rule.at, -rule.end, -rule.start)
 
 
 def _of_path(path: raw.FPDF_PAGEOBJECT) -> Iterator[Rule]:
