@@ -29,6 +29,11 @@
 #define KEY_ARGUMENT {.name = "key", .type = ARG_KEY, .key_spec = 0}
 #define WORD(word) {.name = word, .type = ARG_TOKEN, .token = word, NO_KEY}
 #define OPTIONAL_WORD(n, word) {.name = n, .type = ARG_TOKEN, .token = word, .flags = ARG_OPTIONAL, NO_KEY}
+#define ARG(kind, n, word, how) {.name = n, .type = ARG_##kind, .token = word, .flags = how, NO_KEY}
+#define NEST(kind, n, word, inner, how)                                                                                \
+    {.name = n, .type = ARG_##kind, .token = word, .subargs = inner, .flags = how, NO_KEY}
+#define TEXT(n) ARG(STRING, n, NULL, 0)
+#define ANY_TEXTS(n) ARG(STRING, n, NULL, ARG_OPTIONAL | ARG_MULTIPLE)
 #define END {.name = NULL}
 
 #define KEY_AT(position, access)                                                                                       \
@@ -39,45 +44,24 @@
      .bs.keyword = {word, start},                                                                                      \
      .find = FIND_KEYNUM,                                                                                              \
      .fk.keynum = {0, 1, 1}}
-#define KEYS_AFTER(word, access)                                                                                       \
-    {.flags = (access) | KEY_INCOMPLETE,                                                                               \
-     .begin = BEGIN_KEYWORD,                                                                                           \
-     .bs.keyword = {word, 2},                                                                                          \
-     .find = FIND_KEYNUM,                                                                                              \
-     .fk.keynum = {0, 1, 1}}
+#define KEYS_AFTER(word, access) KEYS_FROM(word, 2, access)
+/* A key may be named like a keyword, so the keyword specs are marked incomplete and Redis asks
+ * the command itself (getkeys-api). */
+#define MODEL_AND_MORE KEY_AT(1, KEY_RO | KEY_ACCESS | KEY_INCOMPLETE)
 
 static RedisKeySpec READS_FIRST[] = {KEY_AT(1, KEY_RO | KEY_ACCESS), {0}};
 static RedisKeySpec WRITES_FIRST[] = {KEY_AT(1, KEY_OW | KEY_UPDATE), {0}};
 static RedisKeySpec DELETES_FIRST[] = {KEY_AT(1, KEY_RM | KEY_DELETE), {0}};
 static RedisKeySpec CHANGES_SECOND[] = {KEY_AT(2, KEY_RW | KEY_ACCESS | KEY_UPDATE), {0}};
-/* A key may be named like a keyword, so the keyword specs are marked incomplete and Redis asks
- * the command itself (getkeys-api). */
-static RedisKeySpec EXECUTE_KEYS[] = {{.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE,
-                                       .begin = BEGIN_INDEX,
-                                       .bs.index.pos = 1,
-                                       .find = FIND_RANGE,
-                                       .fk.range = {0, 1, 0}},
-                                      KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS),
-                                      KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
-                                      {0}};
+static RedisKeySpec EXECUTE_KEYS[] = {
+    MODEL_AND_MORE, KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS), KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE), {0}};
 
 /* Keys behind the first stand between words without counts: only the command itself can tell
  * them. */
-static RedisKeySpec FIRST_OF_SOME[] = {{.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE,
-                                        .begin = BEGIN_INDEX,
-                                        .bs.index.pos = 1,
-                                        .find = FIND_RANGE,
-                                        .fk.range = {0, 1, 0}},
-                                       {0}};
-static RedisKeySpec SCRIPT_KEYS[] = {{.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE,
-                                      .begin = BEGIN_INDEX,
-                                      .bs.index.pos = 1,
-                                      .find = FIND_RANGE,
-                                      .fk.range = {0, 1, 0}},
-                                     KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS),
-                                     KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
-                                     KEYS_AFTER("KEYS", KEY_RW | KEY_ACCESS | KEY_UPDATE),
-                                     {0}};
+static RedisKeySpec FIRST_OF_SOME[] = {MODEL_AND_MORE, {0}};
+static RedisKeySpec SCRIPT_KEYS[] = {
+    MODEL_AND_MORE, KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS), KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
+    KEYS_AFTER("KEYS", KEY_RW | KEY_ACCESS | KEY_UPDATE), {0}};
 /* A keyword that is absent makes a spec find nothing, not fail: without KEY_VARIABLE a DAG with
  * ROUTING alone would have no keys. */
 static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE),
@@ -85,181 +69,108 @@ static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY
                                   {0}};
 static RedisKeySpec DAG_RO_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE), {0}};
 
-static RedisArg TENSOR_TYPES[] = {WORD("FLOAT"),   WORD("DOUBLE"),   WORD("INT8"),   WORD("INT16"),  WORD("INT32"),
-                                  WORD("INT64"),   WORD("UINT8"),    WORD("UINT16"), WORD("UINT32"), WORD("UINT64"),
-                                  WORD("FLOAT16"), WORD("BFLOAT16"), WORD("BOOL"),   WORD("STRING"), END};
-static RedisArg TENSOR_DATA[] = {
-    {.name = "blob", .type = ARG_STRING, .token = "BLOB", NO_KEY},
-    {.name = "value", .type = ARG_STRING, .token = "VALUES", .flags = ARG_MULTIPLE, NO_KEY},
+static RedisArg TENSOR_TYPES[] = {
+    WORD("FLOAT"), WORD("DOUBLE"), WORD("INT8"), WORD("INT16"), WORD("INT32"), WORD("INT64"), WORD("UINT8"),
+    WORD("UINT16"), WORD("UINT32"), WORD("UINT64"), WORD("FLOAT16"), WORD("BFLOAT16"), WORD("BOOL"), WORD("STRING"),
     END};
+static RedisArg TENSOR_DATA[] = {ARG(STRING, "blob", "BLOB", 0), ARG(STRING, "value", "VALUES", ARG_MULTIPLE), END};
 static RedisArg TENSORSET_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "type", .type = ARG_ONEOF, .subargs = TENSOR_TYPES, NO_KEY},
-    {.name = "dimension", .type = ARG_INTEGER, .flags = ARG_MULTIPLE | ARG_OPTIONAL, NO_KEY},
-    {.name = "data", .type = ARG_ONEOF, .subargs = TENSOR_DATA, .flags = ARG_OPTIONAL, NO_KEY},
-    END};
+    KEY_ARGUMENT, NEST(ONEOF, "type", NULL, TENSOR_TYPES, 0),
+    ARG(INTEGER, "dimension", NULL, ARG_MULTIPLE | ARG_OPTIONAL),
+    NEST(ONEOF, "data", NULL, TENSOR_DATA, ARG_OPTIONAL), END};
 static RedisArg TENSOR_FORMS[] = {WORD("BLOB"), WORD("VALUES"), END};
 static RedisArg TENSORGET_ARGS[] = {
-    KEY_ARGUMENT,
-    OPTIONAL_WORD("meta", "META"),
-    {.name = "format", .type = ARG_ONEOF, .subargs = TENSOR_FORMS, .flags = ARG_OPTIONAL, NO_KEY},
-    END};
+    KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"), NEST(ONEOF, "format", NULL, TENSOR_FORMS, ARG_OPTIONAL), END};
 static RedisArg BACKENDS[] = {WORD("ONNX"), WORD("TORCH"), WORD("TF"), WORD("TFLITE"), WORD("OPENVINO"), END};
 static RedisArg MINBATCH_ARGS[] = {
-    {.name = "count", .type = ARG_INTEGER, .token = "MINBATCHSIZE", NO_KEY},
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "MINBATCHTIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
-    END};
-static RedisArg PADDED_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "PADDED", NO_KEY},
-                                 {.name = "input", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
-                                 END};
+    ARG(INTEGER, "count", "MINBATCHSIZE", 0), ARG(INTEGER, "milliseconds", "MINBATCHTIMEOUT", ARG_OPTIONAL), END};
+static RedisArg PADDED_ARGS[] = {ARG(INTEGER, "count", "PADDED", 0), ARG(STRING, "input", NULL, ARG_MULTIPLE), END};
 static RedisArg BATCH_ARGS[] = {
-    {.name = "count", .type = ARG_INTEGER, .token = "BATCHSIZE", NO_KEY},
-    {.name = "minimum", .type = ARG_BLOCK, .subargs = MINBATCH_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "padded", .type = ARG_BLOCK, .subargs = PADDED_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    END};
+    ARG(INTEGER, "count", "BATCHSIZE", 0), NEST(BLOCK, "minimum", NULL, MINBATCH_ARGS, ARG_OPTIONAL),
+    NEST(BLOCK, "padded", NULL, PADDED_ARGS, ARG_OPTIONAL), END};
 static RedisArg MODELSTORE_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "backend", .type = ARG_ONEOF, .subargs = BACKENDS, NO_KEY},
+    KEY_ARGUMENT, NEST(ONEOF, "backend", NULL, BACKENDS, 0),
     {.name = "device", .type = ARG_STRING, .summary = "CPU, CPU:n, GPU or GPU:n", NO_KEY},
-    {.name = "tag", .type = ARG_STRING, .token = "TAG", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "batching", .type = ARG_BLOCK, .subargs = BATCH_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "blob", .type = ARG_STRING, .token = "BLOB", .flags = ARG_MULTIPLE, NO_KEY},
-    END};
+    ARG(STRING, "tag", "TAG", ARG_OPTIONAL), NEST(BLOCK, "batching", NULL, BATCH_ARGS, ARG_OPTIONAL),
+    ARG(STRING, "blob", "BLOB", ARG_MULTIPLE), END};
 static RedisArg MODELGET_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"), OPTIONAL_WORD("blob", "BLOB"), END};
 static RedisArg ONE_KEY_ARGS[] = {KEY_ARGUMENT, END};
-static RedisArg INPUT_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "INPUTS", NO_KEY},
-                                {.name = "input", .type = ARG_KEY, .key_spec = 1, .flags = ARG_MULTIPLE},
-                                END};
-static RedisArg OUTPUT_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "OUTPUTS", NO_KEY},
-                                 {.name = "output", .type = ARG_KEY, .key_spec = 2, .flags = ARG_MULTIPLE},
-                                 END};
+static RedisArg INPUT_ARGS[] = {
+    ARG(INTEGER, "count", "INPUTS", 0), {.name = "input", .type = ARG_KEY, .key_spec = 1, .flags = ARG_MULTIPLE},
+    END};
+static RedisArg OUTPUT_ARGS[] = {
+    ARG(INTEGER, "count", "OUTPUTS", 0), {.name = "output", .type = ARG_KEY, .key_spec = 2, .flags = ARG_MULTIPLE},
+    END};
 static RedisArg MODELEXECUTE_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "inputs", .type = ARG_BLOCK, .subargs = INPUT_ARGS, NO_KEY},
-    {.name = "outputs", .type = ARG_BLOCK, .subargs = OUTPUT_ARGS, NO_KEY},
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
-    END};
+    KEY_ARGUMENT, NEST(BLOCK, "inputs", NULL, INPUT_ARGS, 0), NEST(BLOCK, "outputs", NULL, OUTPUT_ARGS, 0),
+    ARG(INTEGER, "milliseconds", "TIMEOUT", ARG_OPTIONAL), END};
 static RedisArg MODELRUN_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "input", .type = ARG_STRING, .token = "INPUTS", .flags = ARG_MULTIPLE, NO_KEY},
-    {.name = "output", .type = ARG_STRING, .token = "OUTPUTS", .flags = ARG_MULTIPLE, NO_KEY},
-    END};
+    KEY_ARGUMENT, ARG(INTEGER, "milliseconds", "TIMEOUT", ARG_OPTIONAL), ARG(STRING, "input", "INPUTS", ARG_MULTIPLE),
+    ARG(STRING, "output", "OUTPUTS", ARG_MULTIPLE), END};
 static RedisArg SCRIPTRUN_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "function", .type = ARG_STRING, NO_KEY},
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "input", .type = ARG_STRING, .token = "INPUTS", .flags = ARG_MULTIPLE | ARG_OPTIONAL, NO_KEY},
-    {.name = "output", .type = ARG_STRING, .token = "OUTPUTS", .flags = ARG_MULTIPLE | ARG_OPTIONAL, NO_KEY},
-    END};
+    KEY_ARGUMENT, TEXT("function"), ARG(INTEGER, "milliseconds", "TIMEOUT", ARG_OPTIONAL),
+    ARG(STRING, "input", "INPUTS", ARG_MULTIPLE | ARG_OPTIONAL),
+    ARG(STRING, "output", "OUTPUTS", ARG_MULTIPLE | ARG_OPTIONAL), END};
 static RedisArg SCRIPTSTORE_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "device", .type = ARG_STRING, NO_KEY},
-    {.name = "tag", .type = ARG_STRING, .token = "TAG", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "count", .type = ARG_INTEGER, .token = "ENTRY_POINTS", NO_KEY},
-    {.name = "function", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
-    {.name = "source", .type = ARG_STRING, .token = "SOURCE", NO_KEY},
-    END};
-static RedisArg SCRIPTSET_ARGS[] = {KEY_ARGUMENT,
-                                    {.name = "device", .type = ARG_STRING, NO_KEY},
-                                    {.name = "tag", .type = ARG_STRING, .token = "TAG", .flags = ARG_OPTIONAL, NO_KEY},
-                                    {.name = "source", .type = ARG_STRING, .token = "SOURCE", NO_KEY},
-                                    END};
-static RedisArg SCRIPTGET_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"), OPTIONAL_WORD("source", "SOURCE"),
-                                    END};
-static RedisArg SCRIPT_KEY_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "KEYS", NO_KEY},
-                                     {.name = "key", .type = ARG_KEY, .key_spec = 3, .flags = ARG_MULTIPLE},
-                                     END};
-static RedisArg SCRIPT_WORD_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "ARGS", NO_KEY},
-                                      {.name = "argument", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
-                                      END};
+    KEY_ARGUMENT, TEXT("device"), ARG(STRING, "tag", "TAG", ARG_OPTIONAL), ARG(INTEGER, "count", "ENTRY_POINTS", 0),
+    ARG(STRING, "function", NULL, ARG_MULTIPLE), ARG(STRING, "source", "SOURCE", 0), END};
+static RedisArg SCRIPTSET_ARGS[] = {
+    KEY_ARGUMENT, TEXT("device"), ARG(STRING, "tag", "TAG", ARG_OPTIONAL), ARG(STRING, "source", "SOURCE", 0), END};
+static RedisArg SCRIPTGET_ARGS[] = {
+    KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"), OPTIONAL_WORD("source", "SOURCE"), END};
+static RedisArg SCRIPT_KEY_ARGS[] = {
+    ARG(INTEGER, "count", "KEYS", 0), {.name = "key", .type = ARG_KEY, .key_spec = 3, .flags = ARG_MULTIPLE}, END};
+static RedisArg SCRIPT_WORD_ARGS[] = {
+    ARG(INTEGER, "count", "ARGS", 0), ARG(STRING, "argument", NULL, ARG_MULTIPLE), END};
 static RedisArg SCRIPTEXECUTE_ARGS[] = {
-    KEY_ARGUMENT,
-    {.name = "function", .type = ARG_STRING, NO_KEY},
-    {.name = "keys", .type = ARG_BLOCK, .subargs = SCRIPT_KEY_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "inputs", .type = ARG_BLOCK, .subargs = INPUT_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "arguments", .type = ARG_BLOCK, .subargs = SCRIPT_WORD_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "outputs", .type = ARG_BLOCK, .subargs = OUTPUT_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
+    KEY_ARGUMENT, TEXT("function"), NEST(BLOCK, "keys", NULL, SCRIPT_KEY_ARGS, ARG_OPTIONAL),
+    NEST(BLOCK, "inputs", NULL, INPUT_ARGS, ARG_OPTIONAL),
+    NEST(BLOCK, "arguments", NULL, SCRIPT_WORD_ARGS, ARG_OPTIONAL),
+    NEST(BLOCK, "outputs", NULL, OUTPUT_ARGS, ARG_OPTIONAL), ARG(INTEGER, "milliseconds", "TIMEOUT", ARG_OPTIONAL),
     END};
 static RedisArg DAG_ARGS[] = {
-    {.name = "load", .type = ARG_STRING, .token = "LOAD", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    {.name = "persist", .type = ARG_STRING, .token = "PERSIST", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    {.name = "routing", .type = ARG_STRING, .token = "ROUTING", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "operation", .type = ARG_STRING, .token = "|>", .flags = ARG_MULTIPLE | ARG_MULTIPLE_TOKEN, NO_KEY},
-    END};
+    ARG(STRING, "load", "LOAD", ARG_OPTIONAL | ARG_MULTIPLE),
+    ARG(STRING, "persist", "PERSIST", ARG_OPTIONAL | ARG_MULTIPLE), ARG(STRING, "routing", "ROUTING", ARG_OPTIONAL),
+    ARG(INTEGER, "milliseconds", "TIMEOUT", ARG_OPTIONAL),
+    ARG(STRING, "operation", "|>", ARG_MULTIPLE | ARG_MULTIPLE_TOKEN), END};
 static RedisArg INFO_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("resetstat", "RESETSTAT"), END};
 static RedisArg CONFIG_NAMES[] = {WORD("BACKENDSPATH"), WORD("MODEL_CHUNK_SIZE"), END};
-static RedisArg LOADBACKEND_ARGS[] = {{.name = "backend", .type = ARG_STRING, .token = "LOADBACKEND", NO_KEY},
-                                      {.name = "path", .type = ARG_STRING, NO_KEY},
-                                      END};
+static RedisArg LOADBACKEND_ARGS[] = {ARG(STRING, "backend", "LOADBACKEND", 0), TEXT("path"), END};
 static RedisArg CONFIG_ACTIONS[] = {
-    {.name = "setting", .type = ARG_ONEOF, .token = "GET", .subargs = CONFIG_NAMES, NO_KEY},
-    {.name = "path", .type = ARG_STRING, .token = "BACKENDSPATH", NO_KEY},
-    {.name = "bytes", .type = ARG_INTEGER, .token = "MODEL_CHUNK_SIZE", NO_KEY},
-    {.name = "load", .type = ARG_BLOCK, .subargs = LOADBACKEND_ARGS, NO_KEY},
-    END};
-static RedisArg CONFIG_ARGS[] = {{.name = "action", .type = ARG_ONEOF, .subargs = CONFIG_ACTIONS, NO_KEY}, END};
+    NEST(ONEOF, "setting", "GET", CONFIG_NAMES, 0), ARG(STRING, "path", "BACKENDSPATH", 0),
+    ARG(INTEGER, "bytes", "MODEL_CHUNK_SIZE", 0), NEST(BLOCK, "load", NULL, LOADBACKEND_ARGS, 0), END};
+static RedisArg CONFIG_ARGS[] = {NEST(ONEOF, "action", NULL, CONFIG_ACTIONS, 0), END};
 static RedisArg NO_ARGS[] = {END};
-static RedisArg ANY_ARGS[] = {
-    {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY}, END};
-static RedisArg SECTION_ARGS[] = {{.name = "section", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg ANY_ARGS[] = {ANY_TEXTS("argument"), END};
+static RedisArg SECTION_ARGS[] = {TEXT("section"), END};
 static RedisArg STATISTICS_ARGS[] = {OPTIONAL_WORD("statistics", "WITH STATISTICS"), END};
 static RedisArg PYEXECUTE_ARGS[] = {
-    {.name = "code", .type = ARG_STRING, NO_KEY},
-    OPTIONAL_WORD("unblocking", "UNBLOCKING"),
-    {.name = "id", .type = ARG_STRING, .token = "ID", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "description", .type = ARG_STRING, .token = "DESCRIPTION", .flags = ARG_OPTIONAL, NO_KEY},
-    OPTIONAL_WORD("upgrade", "UPGRADE"),
-    {.name = "old-id", .type = ARG_STRING, .token = "REPLACE_WITH", .flags = ARG_OPTIONAL, NO_KEY},
-    {.name = "requirement", .type = ARG_STRING, .token = "REQUIREMENTS", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    END};
-static RedisArg TRIGGER_ARGS[] = {
-    {.name = "trigger", .type = ARG_STRING, NO_KEY},
-    {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    END};
-static RedisArg TRIGGERONKEY_ARGS[] = {
-    {.name = "trigger", .type = ARG_STRING, NO_KEY},
-    KEY_ARGUMENT,
-    {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    END};
-static RedisArg ID_ARGS[] = {{.name = "registration-id", .type = ARG_STRING, NO_KEY}, END};
-static RedisArg REGISTRATIONS_ARGS[] = {{.name = "registration-id", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
-                                        END};
-static RedisArg EXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING, NO_KEY}, END};
+    TEXT("code"), OPTIONAL_WORD("unblocking", "UNBLOCKING"), ARG(STRING, "id", "ID", ARG_OPTIONAL),
+    ARG(STRING, "description", "DESCRIPTION", ARG_OPTIONAL), OPTIONAL_WORD("upgrade", "UPGRADE"),
+    ARG(STRING, "old-id", "REPLACE_WITH", ARG_OPTIONAL),
+    ARG(STRING, "requirement", "REQUIREMENTS", ARG_OPTIONAL | ARG_MULTIPLE), END};
+static RedisArg TRIGGER_ARGS[] = {TEXT("trigger"), ANY_TEXTS("argument"), END};
+static RedisArg TRIGGERONKEY_ARGS[] = {TEXT("trigger"), KEY_ARGUMENT, ANY_TEXTS("argument"), END};
+static RedisArg ID_ARGS[] = {TEXT("registration-id"), END};
+static RedisArg REGISTRATIONS_ARGS[] = {ARG(STRING, "registration-id", NULL, ARG_MULTIPLE), END};
+static RedisArg EXECUTION_ARGS[] = {TEXT("execution-id"), END};
 static RedisArg SCOPES[] = {WORD("SHARD"), WORD("CLUSTER"), END};
 static RedisArg GETEXECUTION_ARGS[] = {
-    {.name = "execution-id", .type = ARG_STRING, NO_KEY},
-    {.name = "scope", .type = ARG_ONEOF, .subargs = SCOPES, .flags = ARG_OPTIONAL, NO_KEY},
-    OPTIONAL_WORD("statistics", "WITH STATISTICS"),
-    END};
+    TEXT("execution-id"), NEST(ONEOF, "scope", NULL, SCOPES, ARG_OPTIONAL),
+    OPTIONAL_WORD("statistics", "WITH STATISTICS"), END};
 static RedisArg DUMPSESSIONS_ARGS[] = {
-    OPTIONAL_WORD("ts", "TS"),
-    OPTIONAL_WORD("verbose", "VERBOSE"),
-    OPTIONAL_WORD("code", "CODE"),
-    {.name = "session-id", .type = ARG_STRING, .token = "SESSIONS", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-    END};
+    OPTIONAL_WORD("ts", "TS"), OPTIONAL_WORD("verbose", "VERBOSE"), OPTIONAL_WORD("code", "CODE"),
+    ARG(STRING, "session-id", "SESSIONS", ARG_OPTIONAL | ARG_MULTIPLE), END};
 static RedisArg PROFILE_VERBS[] = {WORD("STATS"), WORD("RESET"), END};
-static RedisArg PROFILE_ARGS[] = {{.name = "what", .type = ARG_ONEOF, .subargs = PROFILE_VERBS, NO_KEY},
-                                  {.name = "session-id", .type = ARG_STRING, NO_KEY},
-                                  {.name = "order", .type = ARG_STRING, .flags = ARG_OPTIONAL, NO_KEY},
-                                  END};
-static RedisArg CONFIGGET_ARGS[] = {{.name = "name", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY}, END};
-static RedisArg SETTING_ARGS[] = {
-    {.name = "name", .type = ARG_STRING, NO_KEY}, {.name = "value", .type = ARG_STRING, NO_KEY}, END};
-static RedisArg CONFIGSET_ARGS[] = {
-    {.name = "setting", .type = ARG_BLOCK, .subargs = SETTING_ARGS, .flags = ARG_MULTIPLE, NO_KEY}, END};
-static RedisArg PEER_ARGS[] = {{.name = "node-id", .type = ARG_STRING, NO_KEY},
-                               {.name = "token", .type = ARG_STRING, NO_KEY},
-                               {.name = "verb", .type = ARG_STRING, NO_KEY},
-                               {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-                               END};
-static RedisArg LOGS_ARGS[] = {{.name = "after", .type = ARG_INTEGER, .flags = ARG_OPTIONAL, NO_KEY}, END};
-static RedisArg HOOK_ARGS[] = {{.name = "command", .type = ARG_STRING, NO_KEY},
-                               {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
-                               END};
-static RedisArg PAYLOAD_ARGS[] = {{.name = "session", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg PROFILE_ARGS[] = {
+    NEST(ONEOF, "what", NULL, PROFILE_VERBS, 0), TEXT("session-id"), ARG(STRING, "order", NULL, ARG_OPTIONAL), END};
+static RedisArg CONFIGGET_ARGS[] = {ARG(STRING, "name", NULL, ARG_MULTIPLE), END};
+static RedisArg SETTING_ARGS[] = {TEXT("name"), TEXT("value"), END};
+static RedisArg CONFIGSET_ARGS[] = {NEST(BLOCK, "setting", NULL, SETTING_ARGS, ARG_MULTIPLE), END};
+static RedisArg PEER_ARGS[] = {TEXT("node-id"), TEXT("token"), TEXT("verb"), ANY_TEXTS("argument"), END};
+static RedisArg LOGS_ARGS[] = {ARG(INTEGER, "after", NULL, ARG_OPTIONAL), END};
+static RedisArg HOOK_ARGS[] = {TEXT("command"), ANY_TEXTS("argument"), END};
+static RedisArg PAYLOAD_ARGS[] = {TEXT("session"), END};
 
 struct command {
     const char *name;

@@ -17,7 +17,7 @@ C_COLUMNS = 120  # of its lines
 # Lines that each folder may have, without those of folders in it that have a row of their own. A commit that raises one
 # says why in its body.
 BUDGETS = {
-    ".": 90,
+    ".": 80,
     "api": 7_910,
     "bench": 4_630,
     "cluster": 1_140,
@@ -26,7 +26,7 @@ BUDGETS = {
     "loader": 8_810,
     "models": 2_050,
     "module": 550,
-    "module/src": 12_100,
+    "module/src": 12_020,
     "src": 3_670,
     "src/shardqa/cli": 3_570,
     "src/shardqa/client": 980,
