@@ -15,6 +15,7 @@ from shardqa.engine import Engine
 from shardqa.engine.api_keys import ApiKey
 from shardqa.engine.ask import CachedReply
 from shardqa.engine.corpus_words import check
+from shardqa.engine.files import name_of
 from shardqa.engine.task_states import TaskStates
 from shardqa.errors import NoFile, ShardqaError, UnknownDocument
 from shardqa.filters import DocumentFilter, View
@@ -135,16 +136,23 @@ class AuthorizedEngine:
         document = await self.get(corpus, id)
         if document is None:
             raise UnknownDocument(f"there is no document {problems.shown(id)!r} in the corpus {corpus!r}")
-        content = await self._engine.files.of(corpus, document)
+        content = await self._engine.files.of(corpus, document) if self._may_have_file(document) else None
         if content is None:
             raise NoFile(f"the file of {problems.shown(id)!r} is not kept")
         return document, content
 
     async def has_file(self, corpus: str, document: Document) -> bool:
-        return await self._engine.files.has(self._corpus(corpus), document)
+        return self._may_have_file(document) and await self._engine.files.has(self._corpus(corpus), document)
 
-    async def keep_file(self, corpus: str, document: Document, content: bytes) -> None:
-        await self._engine.files.keep(self._corpus(corpus), document, content)
+    def _may_have_file(self, document: Document) -> bool:
+        """A file of several documents holds some that a key with a filter may not show."""
+        return self._filter() is None or name_of(document) == document.id
+
+    async def keep_file(self, corpus: str, name: str, documents: Sequence[Document], content: bytes) -> None:
+        """Keeps it unless its corpus keeps none."""
+        words = await self._engine.words.stored(self._corpus(corpus))
+        if words is None or words.keep_files:
+            await self._engine.files.keep(corpus, name, documents, content)
 
     def tasks(self, corpus: str) -> TaskStates:
         """For work on a corpus. Raises NotAllowed."""

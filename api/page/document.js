@@ -259,7 +259,7 @@ function downloader(found) {
   async function click() {
     try {
       const address = URL.createObjectURL(await client.file(found.id, { corpus }));
-      make("a", { href: address, download: found.id.split("/").at(-1) }).click();
+      make("a", { href: address, download: (found.origin.replace(/^upload:/, "") || found.id).split("/").at(-1) }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (problem) {
       button.replaceWith(make("span", { class: "quiet", role: "alert" }, problem.detail ?? problem.message));

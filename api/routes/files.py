@@ -18,6 +18,7 @@ from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.requests import content_type, revalidated, until_disconnect
 from shardqa.api.state import Shared, State
+from shardqa.engine.files import name_of
 from shardqa.errors import BadDocument, NoFile, ShardqaError, UnknownTask
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles, Task
 from shardqa.loader import formats
@@ -98,7 +99,7 @@ async def put_file(
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The file that a document was read from, as it was uploaded. 404 where none is kept."""
     document, content = await state.engine.file(state.corpus_of(corpus), name)
-    called = f"attachment; filename*=UTF-8''{quote(document.id.rpartition('/')[2], safe='')}"
+    called = f"attachment; filename*=UTF-8''{quote(name_of(document).rpartition('/')[2], safe='')}"
     return revalidated(request, content, {"Content-Disposition": called, **PRIVATE}, "application/octet-stream")
 
 
@@ -115,6 +116,8 @@ async def get_page(
 ) -> Response:
     """The page of a PDF that a part of its text stands on, as a PNG with that part marked."""
     document, content = await state.engine.file(state.corpus_of(corpus), name)
+    if name_of(document) != document.id:
+        raise NoFile(f"{problems.shown(document.id)!r} stands in a file of several documents")
     number, before = _page_of(document, start)
     words = document.text[start:end]
     picture = await until_disconnect(request, state.readers.page(content, name, number, before, words))
@@ -252,11 +255,11 @@ async def _add(
         if task:
             task.texts, task.stored = len(documents), first
         every += await state.engine.put_each(documents[first : first + SLICE], replace)
+    if taken := [document for document, done in zip(documents, every, strict=True) if isinstance(done, Ingested)]:
+        await state.engine.keep_file(corpus, name, taken, content)
     for document, done in zip(documents, every, strict=True):
         if isinstance(done, Ingested):
             outcome.documents.append(done)
-            if document.id == name:  # the file is this document, and holds no others beside
-                await state.engine.keep_file(corpus, document, content)
             state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
         elif len(items) == 1 or not isinstance(done, ShardqaError):
             raise done

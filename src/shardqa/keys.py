@@ -90,6 +90,11 @@ def file(corpus: str, document: str) -> str:
     return f"file:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
 
 
+def files(corpus: str) -> str:
+    """Set: names of the kept files that hold several documents."""
+    return f"files:{check_corpus(corpus)}"
+
+
 def passage(corpus: str, document: str, n: int) -> str:
     return f"passage:{corpus}:{{{bucket(document)}}}:{document}:{n}"
 

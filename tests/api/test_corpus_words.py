@@ -91,7 +91,7 @@ def test_a_pinned_question_has_its_place(http: httpx.Client, handbook: str) -> N
     http.post("/v1/documents", json={"corpus": handbook, "id": "sample register", "text": "Nobody keeps it."})
     assert not http.post("/v1/ask", json=question).json()["pinned"]
     http.put(address, json={})
-    assert http.get(address).json() == {"synonyms": [], "pins": []}
+    assert http.get(address).json() == {"synonyms": [], "pins": [], "keep_files": True}
     problem(http.put(address, json={"synonyms": ["pto"]}), 422, "bad_words")
 
 

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import httpx
@@ -10,7 +12,7 @@ import pytest
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
 from shardqa.loader import formats
-from tests.api.conftest import cluster_client, problem
+from tests.api.conftest import KeyOf, Server, bearer, cluster_client, problem
 from tests.unit.house import ROOT
 
 PAGE = (
@@ -54,6 +56,45 @@ def test_a_file_is_kept_until_its_document_is_deleted_or_says_something_else(
     problem(http.get("/v1/files/a/mill.html", params=where), 404, "unknown_document")
     with cluster_client(cluster) as client:
         assert not client.exists(keys.file(corpus, "a/mill.html"))
+
+
+def test_an_archive_is_kept_until_one_of_its_documents_is_deleted_or_the_corpus_dropped(
+    http: httpx.Client, corpus: str, cluster: LocalCluster
+) -> None:
+    rows, where = b"Boat,Hull\nPetrel,oak\nHeron,steel\n", {"corpus": corpus}
+    for end in (f"/v1/documents/boats.csv/2?corpus={corpus}", f"/v1/corpora/{corpus}"):
+        names = [one["document"] for one in put(http, corpus, "boats.csv", rows).json()["documents"]]
+        assert [http.get(f"/v1/documents/{name}", params=where).json()["has_file"] for name in names] == [True, True]
+        reply = http.get(f"/v1/files/{names[1]}", params=where)
+        assert (reply.content, reply.headers["content-disposition"][-9:]) == (rows, "boats.csv")
+        assert http.delete(end).is_success
+        with cluster_client(cluster) as client:
+            assert not client.exists(keys.file(corpus, "boats.csv"))
+    with cluster_client(cluster) as client:
+        assert not client.exists(keys.files(corpus))
+
+
+def test_a_key_with_a_filter_gets_no_file_that_holds_other_documents(
+    locked: Server, root: httpx.Client, key_of: KeyOf, corpus: str
+) -> None:
+    for name, content in (("a.txt", b"Ada Holm built it."), ("b.csv", b"Mill,Built\nUlmen,1820\nBrack,1632\n")):
+        assert put(root, corpus, name, content).status_code == 201
+    key = key_of(scopes=["ask"], corpora=[corpus], filter={"metadata": {"none": {"exists": False}}})
+    with locked.client(headers=bearer(key)) as http:
+        where = {"corpus": corpus}
+        seen = [http.get(f"/v1/documents/{name}", params=where).json()["has_file"] for name in ("a.txt", "b.csv/2")]
+        assert seen == [True, False]
+        problem(http.get("/v1/files/b.csv/2", params=where), 404, "no_file")
+
+
+def test_a_corpus_keeps_no_files_where_it_is_told_so(http: httpx.Client, corpus: str, cluster: LocalCluster) -> None:
+    put(http, corpus, "mill.txt", b"It was built in 1871.")
+    command = ["corpus", "set", "keep_files=off", "--corpus", corpus, "--redis", cluster.seed(), "--json"]
+    done = subprocess.run([sys.executable, "-m", "shardqa", *command], capture_output=True, check=True)
+    assert json.loads(done.stdout) == {"corpus": corpus, "keep_files": False}
+    put(http, corpus, "weir.txt", b"The weir is new.")
+    documents = [http.get(f"/v1/documents/{name}.txt", params={"corpus": corpus}).json() for name in ("mill", "weir")]
+    assert [one["has_file"] for one in documents] == [True, False]
 
 
 def test_the_page_of_a_pdf_is_a_picture_with_a_part_marked(http: httpx.Client, corpus: str) -> None:

@@ -22,10 +22,12 @@ app = typer.Typer(name="corpus", help="Corpora: list, switch, remove.", no_args_
 
 VALUES = {"on": True, "off": False}
 CHOICES = {f"{switch}={word}": (switch, is_on) for switch in TRIGGERS for word, is_on in VALUES.items()}
+KEEP = "keep_files"
+KEPT = [f"{KEEP}={word}" for word in VALUES]
 
 
 def _completed(incomplete: str) -> list[str]:
-    return [choice for choice in CHOICES if choice.startswith(incomplete)]
+    return [choice for choice in (*CHOICES, *KEPT) if choice.startswith(incomplete)]
 
 
 @app.command("ls")
@@ -58,7 +60,8 @@ def set_(
         list[str],
         typer.Argument(
             metavar="NAME=on|off|FILE...",
-            help="'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
+            help="'keep_files': files that are uploaded are kept, on by default. "
+            "'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
             "the cluster has an encoder, and are ranked by them, too. Both are on by default. 'synonyms': a file of "
             "lines 'pto, paid time off' (both ways) or 'k8s => kubernetes'. 'pins': lines of JSON, each a question, "
             "a document and the quote of it that answers.",
@@ -67,25 +70,27 @@ def set_(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Turn bridges between documents or vectors of a corpus off, or on again; give it synonyms or pinned answers.
+    """Turn bridges, vectors or the keeping of uploads off, or on again; give a corpus synonyms or pinned answers.
 
     Example: shardqa corpus set bridges=off dense=off --corpus part-numbers
     """
     files = {name: READ[name](file) for name, _, file in (one.partition("=") for one in choices) if name in READ}
-    chosen = _chosen([one for one in choices if one.partition("=")[0] not in READ])
+    keeping = {name: VALUES[word] for name, _, word in (one.partition("=") for one in choices if one in KEPT)}
+    chosen = _chosen([one for one in choices if one.partition("=")[0] not in READ and one not in KEPT])
 
     async def work(engine: Engine) -> None:
         for name, is_on in chosen.items():
             await engine.catalogue.switch(corpus, name, is_on)
-        if files:
+        if files or keeping:
             own = await engine.words.stored(corpus) or CorpusWords()
-            await engine.words.store(corpus, check(own.model_copy(update=files)))
+            await engine.words.store(corpus, check(own.model_copy(update={**files, **keeping})))
 
     with_engine(target.settings(), work)
     counts = {name: len(lines) for name, lines in files.items()}
-    words = [f"{name} {'on' if is_on else 'off'}" for name, is_on in chosen.items()]
+    switches = {str(name): is_on for name, is_on in (*chosen.items(), *keeping.items())}
+    words = [f"{name} {'on' if is_on else 'off'}" for name, is_on in switches.items()]
     words += [f"{count} {name}" for name, count in counts.items()]
-    report(as_json, {"corpus": corpus, **chosen, **counts}, f"corpus {corpus}: {', '.join(words)}")
+    report(as_json, {"corpus": corpus, **switches, **counts}, f"corpus {corpus}: {', '.join(words)}")
 
 
 def _synonyms(file: str) -> list[str]:
@@ -112,7 +117,7 @@ def _chosen(choices: list[str]) -> dict[Switch, bool]:
     chosen: dict[Switch, bool] = {}
     for choice in choices:
         if choice not in CHOICES:
-            names = ", ".join([*CHOICES, *(f"{name}=FILE" for name in READ)])
+            names = ", ".join([*CHOICES, *KEPT, *(f"{name}=FILE" for name in READ)])
             raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {names}")
         switch, is_on = CHOICES[choice]
         if switch in chosen:

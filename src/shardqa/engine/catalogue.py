@@ -17,6 +17,7 @@ from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
+from shardqa.engine.files import Files
 from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.question import EVERY, CorporaChoice, corpora_of
@@ -44,13 +45,20 @@ class _Listed:
 
 class Catalogue:
     def __init__(
-        self, settings: Settings, shards: Shards, epochs: Epochs, scores: CorpusScores, words: CorpusWords
+        self,
+        settings: Settings,
+        shards: Shards,
+        epochs: Epochs,
+        scores: CorpusScores,
+        words: CorpusWords,
+        files: Files,
     ) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
         self._scores = scores
         self._words = words
+        self._files = files
         self._listed: _Listed | None = None
 
     async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
@@ -263,6 +271,7 @@ class Catalogue:
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
         await self._scores.forget(corpus)
         await self._words.forget(corpus)
+        await self._files.forget(corpus)
         return _dropping(corpus, list(latest.values()), not left)
 
     async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]], silent: list[str]) -> set[str]:

@@ -1,5 +1,6 @@
 """Puts, gets and deletes documents: each goes to the shard that holds its key."""
 
+from contextlib import suppress
 from typing import Any
 
 from shardqa import checks, keys, metadata, places
@@ -7,7 +8,8 @@ from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.connections import Shards
 from shardqa.engine.epochs import Epochs
-from shardqa.errors import BadDocument
+from shardqa.engine.files import UPLOAD, as_bytes
+from shardqa.errors import BadDocument, BadDocumentId
 from shardqa.retry import retry
 from shardqa.schema import Document, Ingested
 
@@ -67,6 +69,10 @@ class Documents:
         key = keys.doc(corpus, document)
 
         async def once() -> Any:
+            origin = as_bytes(await self._shards.by_key(key, "HGET", "origin") or b"").decode(errors="replace")
+            if origin.startswith(UPLOAD) and origin != UPLOAD + document:
+                with suppress(BadDocumentId):  # a file of such a name is none
+                    await self._shards.by_key(keys.file(corpus, origin.removeprefix(UPLOAD)), "UNLINK")
             return await self._shards.on(self._shards.owner(key), "RG.TRIGGERONKEY", "Delete", key)
 
         reply = record_of(await retry(once, self._settings.timeout))

@@ -47,7 +47,7 @@ class Engine:
         self.words = CorpusWords(shards, self.documents)
         self.together = Together(shards, self.epochs, self.documents)
         self.files = Files(settings, shards)
-        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores, self.words)
+        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores, self.words, self.files)
         self.suggesting = Suggesting(shards, self.catalogue)
         self.cluster = ClusterView(settings, shards)
         self.activity = Activity(shards)
