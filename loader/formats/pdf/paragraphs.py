@@ -105,12 +105,13 @@ def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[t
             if title not in there:  # not found on its page, which stands under it as a whole
                 composer.under(title, level)
         waiting = [entry for entry in waiting if entry[1] in there]
-        for part in parts:
+        for at, part in enumerate(parts):
             while waiting and _begins(part, waiting[0][1]):
                 level, title = waiting.pop(0)
                 composer.under(title, level)
             if isinstance(part, Table):
-                last = _add_table(composer, part, last)
+                is_other = part.has_header and any(isinstance(before, Table) for before in parts[:at])
+                last = _add_table(composer, part, None if is_other else last)
             else:
                 composer.block(part)
                 last = None
