@@ -188,5 +188,10 @@ def bars(row: Sequence[str]) -> str:
     return " | ".join(one_line(cell) for cell in row if cell.strip())
 
 
+def figures(text: str | None, otherwise: int = 0, most: int = 999_999_999) -> int:
+    """A number as files write it, at most `most`; `otherwise` where it is none."""
+    return min(int(text[:9]), most) if text and text.isascii() and text.isdigit() else otherwise
+
+
 def one_line(text: str) -> str:
     return " ".join(text.split())

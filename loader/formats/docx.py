@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree
 
 from shardqa.errors import BadDocument
-from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.composer import Composer, figures, one_line
 from shardqa.loader.formats.equation import equation
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.numbering import Numbering, W, value
@@ -99,7 +99,7 @@ class _Document:
 
     def _add(self, parent: Any, depth: int) -> None:
         in_list = False
-        for block in _blocks(parent):
+        for block in _within(parent, P, TBL):
             if block.tag == TBL:
                 self._table(block, depth)
                 in_list = False
@@ -155,8 +155,7 @@ class _Document:
                 if tag == RUN:
                     if self._styles.is_hidden(node):
                         continue
-                    properties = node.find(f"{W}rPr")
-                    stands = value(properties, "vertAlign") if properties is not None else ""
+                    stands = value(node.find(f"{W}rPr"), "vertAlign")
                 stack.extend((child, stands) for child in reversed(node))
         text = ""
         for stands, run in groupby(pieces, key=lambda piece: piece[0]):
@@ -204,31 +203,28 @@ class _Styles:
         )
 
     def name(self, paragraph: Any) -> str:
-        style = self._styles.get(self._of(paragraph))
-        return value(style, "name").casefold() if style is not None else ""
+        return value(self._styles.get(self._of(paragraph)), "name").casefold()
 
     def level(self, paragraph: Any) -> int | None:
         """1 for the title and the first level of headings; None for text. Styles of any name may have a level."""
         name = self.name(paragraph)
         if name == "title":
             return 1
-        if name.startswith("heading ") and name[8:].isdigit():
-            return int(name[8:])
+        if name.startswith("heading ") and (level := figures(name[8:])):
+            return level
         for element in self._chain(paragraph):
-            found = element.find(f"{W}pPr/{W}outlineLvl")
-            level = found.get(f"{W}val", "") if found is not None else ""
-            if level.isdigit():
-                return int(level) + 1 if int(level) < 9 else None
+            if (level := figures(value(element.find(f"{W}pPr"), "outlineLvl"), -1)) >= 0:
+                return level + 1 if level < 9 else None
         return None
 
     def list_of(self, paragraph: Any) -> tuple[str, int | None, str] | None:
         """(its list, its level where it is said, the style that said so); None where it is in none."""
         for element in self._chain(paragraph):
             found = element.find(f"{W}pPr/{W}numPr")
-            if found is not None and (list_ := value(found, "numId")):
-                level = value(found, "ilvl")
+            if list_ := value(found, "numId"):
+                level = figures(value(found, "ilvl"), -1)
                 style = element.get(f"{W}styleId") or self._of(paragraph)
-                return (list_, int(level) if level.isdigit() else None, style) if list_ != "0" else None
+                return (list_, level if level >= 0 else None, style) if list_ != "0" else None
         return None
 
     def is_hidden(self, run: Any) -> bool:
@@ -242,8 +238,7 @@ class _Styles:
         return False
 
     def _of(self, paragraph: Any) -> str:
-        properties = paragraph.find(f"{W}pPr")
-        return (value(properties, "pStyle") if properties is not None else "") or self._default
+        return value(paragraph.find(f"{W}pPr"), "pStyle") or self._default
 
     def _chain(self, paragraph: Any) -> Iterator[Any]:
         yield paragraph
@@ -255,22 +250,13 @@ class _Styles:
             id_ = value(self._styles[id_], "basedOn")
 
 
-def _blocks(parent: Any) -> Iterator[Any]:
-    """Paragraphs and tables, also those in content controls and insertions."""
+def _within(parent: Any, *tags: str) -> Iterator[Any]:
+    """Paragraphs and tables, rows of a table, or cells of a row, also those in content controls and insertions."""
     for child in parent:
-        if child.tag in (P, TBL):
+        if child.tag in tags:
             yield child
         elif child.tag not in GONE:
-            yield from _blocks(child)
-
-
-def _within(parent: Any, tag: str) -> Iterator[Any]:
-    """Rows of a table, or cells of a row, also those in content controls."""
-    for child in parent:
-        if child.tag == tag:
-            yield child
-        elif child.tag not in GONE:
-            yield from _within(child, tag)
+            yield from _within(child, *tags)
 
 
 def _rows(table: Any) -> list[list[Any]]:
@@ -280,21 +266,16 @@ def _rows(table: Any) -> list[list[Any]]:
         properties = line.find(f"{W}trPr")
         if properties is not None and any(properties.find(f"{W}{gone}") is not None for gone in ("del", "hidden")):
             continue
-        before = _count(properties, "gridBefore", 0)
+        before = figures(value(properties, "gridBefore"), 0, MAX_SPAN)
         row: list[Any] = [None] * before
         for cell in _within(line, TC):
             own = cell.find(f"{W}tcPr")
             merged = own.find(f"{W}vMerge") if own is not None else None
             goes_on = merged is not None and merged.get(f"{W}val", "continue") == "continue"
             above = rows[-1][len(row)] if goes_on and rows and len(row) < len(rows[-1]) else None
-            row += [above if above is not None else cell] * _count(own, "gridSpan", 1)
+            row += [above if above is not None else cell] * figures(value(own, "gridSpan"), 1, MAX_SPAN)
         rows.append(row)
     return rows
-
-
-def _count(properties: Any, name: str, otherwise: int) -> int:
-    text = value(properties, name) if properties is not None else ""
-    return min(int(text), MAX_SPAN) if text.isascii() and text.isdigit() else otherwise
 
 
 def _outer_boxes(paragraph: Any) -> Iterator[Any]:
@@ -311,5 +292,5 @@ def _filled(field: Any) -> str:
         state = box.find(f"{W}checked")
         return "☒ " if is_on(state if state is not None else box.find(f"{W}default"), f"{W}val") else "☐ "
     entries = [entry.get(f"{W}val", "") for entry in choice.iterfind(f"{W}listEntry")] if choice is not None else []
-    chosen = value(choice, "result") if choice is not None else ""
-    return entries[int(chosen)] if chosen.isdigit() and int(chosen) < len(entries) else "".join(entries[:1])
+    chosen = figures(value(choice, "result"))
+    return entries[chosen] if chosen < len(entries) else "".join(entries[:1])

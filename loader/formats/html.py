@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader import encodings
-from shardqa.loader.composer import Composer, bars, joined
+from shardqa.loader.composer import Composer, bars, figures, joined
 from shardqa.loader.formats import depth
 from shardqa.loader.formats.depth import tags
 from shardqa.loader.raised import lowered, raised
@@ -360,7 +360,7 @@ class _Walk:
         own = item.attributes.get("value") or (
             above.attributes.get("start") if above.mem_id not in self._numbers else ""
         )
-        number = int(own) if own and own.isascii() and own.isdigit() else self._numbers.get(above.mem_id, 0) + 1
+        number = figures(own, self._numbers.get(above.mem_id, 0) + 1)
         self._numbers[above.mem_id] = number
         return f"{number}. "
 
@@ -494,7 +494,4 @@ def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
 
 
 def _span(cell: LexborNode, name: str) -> int:
-    value = (cell.attributes.get(name) or "1").strip()
-    if not value.isascii() or not value.isdigit():
-        return 1
-    return min(max(int(value[:9]), 1), MAX_SPAN)
+    return max(figures((cell.attributes.get(name) or "").strip(), 1, MAX_SPAN), 1)

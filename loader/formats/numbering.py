@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from shardqa.loader.composer import figures
+
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 ROMAN = tuple(
     zip(
@@ -29,9 +31,9 @@ class Numbering:
             self._lists[id_] = form
             levels = list(abstract[form].iter(f"{W}lvl")) if form in abstract else []
             levels += one.iterfind(f"{W}lvlOverride/{W}lvl")
-            self._levels[id_] = {_number(level.get(f"{W}ilvl")): level for level in levels}
+            self._levels[id_] = {figures(level.get(f"{W}ilvl")): level for level in levels}
             self._restarts[id_] = {
-                _number(entry.get(f"{W}ilvl")): _number(value(entry, "startOverride"))
+                figures(entry.get(f"{W}ilvl")): figures(value(entry, "startOverride"))
                 for entry in one.iter(f"{W}lvlOverride")
                 if entry.find(f"{W}startOverride") is not None
             }
@@ -47,7 +49,7 @@ class Numbering:
             return "-" if list_ in self._lists else ""
         counts = self._counts.setdefault(self._lists[list_], {})
         restart = self._restarts[list_].pop(level, None)
-        start = _number(value(levels[level], "start"), 1)
+        start = figures(value(levels[level], "start"), 1)
         counts[level] = restart if restart is not None else counts.get(level, start - 1) + 1
         for deeper in [one for one in counts if one > level]:
             del counts[deeper]
@@ -58,7 +60,7 @@ class Numbering:
         def told(place: re.Match[str]) -> str:
             at = int(place[1]) - 1
             one = levels.get(at)
-            count = counts.get(at, _number(value(one, "start"), 1) if one is not None else 1)
+            count = counts.get(at, figures(value(one, "start"), 1) if one is not None else 1)
             return figure(count, "decimal" if all_decimal or one is None else value(one, "numFmt"))
 
         return LEVEL.sub(told, value(levels[level], "lvlText")).strip()
@@ -80,9 +82,5 @@ def figure(count: int, form: str) -> str:
 
 
 def value(element: Any, name: str) -> str:
-    found = element.find(f"{W}{name}")
+    found = element.find(f"{W}{name}") if element is not None else None
     return found.get(f"{W}val", "") if found is not None else ""
-
-
-def _number(text: str | None, otherwise: int = 0) -> int:
-    return int(text[:9]) if text and text.isascii() and text.isdigit() else otherwise

@@ -11,7 +11,7 @@ from lxml import etree
 from odfdo import Document, Element
 from odfdo.security import SecurityError
 
-from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.composer import Composer, figures, one_line
 from shardqa.loader.formats import zipped
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.raised import lowered, raised
@@ -77,7 +77,7 @@ def _add(composer: Composer, parent: Element, depth: int, bullet: str = "", foll
         match child.tag:
             case "text:h":
                 level = child.get_attribute("text:outline-level")
-                composer.heading(_words(child), _number(level, 1))
+                composer.heading(_words(child), figures(str(level), 1))
             case "text:p":
                 words = _words(child)
                 if words.strip():
@@ -105,7 +105,7 @@ def _text(node: Any) -> str:
         tag = etree.QName(child).localname if isinstance(child.tag, str) else ""
         if tag == "s":
             count = next((v for name, v in child.attrib.items() if name.endswith("}c")), "1")
-            pieces.append(" " * min(int(count), MAX_REPEAT) if str(count).isdigit() else " ")
+            pieces.append(" " * figures(count, 1, MAX_REPEAT))
         elif tag == "tab":
             pieces.append("\t")
         elif tag == "line-break":
@@ -128,17 +128,13 @@ def _table(composer: Composer, table: Element) -> None:
         composer.block(" ".join(row))
 
 
-def _number(value: object, otherwise: int) -> int:
-    return int(str(value)) if str(value).isdigit() else otherwise
-
-
 def _row(row: Element) -> list[str]:
     cells: list[str] = []
     for cell in row.children:
         if cell.tag in ("table:table-cell", "table:covered-table-cell"):
             repeat = cell.get_attribute("table:number-columns-repeated")
             words = " ".join(_words(p) for p in cell.get_elements("text:p"))
-            cells += [words] * min(_number(repeat, 1), MAX_REPEAT)
+            cells += [words] * figures(str(repeat), 1, MAX_REPEAT)
     while cells and not cells[-1].strip():
         cells.pop()
     return cells

@@ -11,7 +11,7 @@ from typing import Any
 import olefile
 from lxml import etree
 
-from shardqa.loader.composer import one_line
+from shardqa.loader.composer import figures, one_line
 from shardqa.loader.formats import extent, records, zipped
 from shardqa.loader.formats.ooxml import A, Package
 
@@ -87,8 +87,7 @@ def _of_table(table: Any) -> Overlay:
 
 
 def _count(element: Any, name: str) -> int:
-    text = element.get(f"{TABLE}{name}", "1")
-    return int(text[:9]) if text.isascii() and text.isdigit() else 1
+    return figures(element.get(f"{TABLE}{name}"), 1)
 
 
 def of_xls(content: bytes) -> dict[str, Overlay]:

@@ -8,7 +8,7 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from shardqa.loader.composer import one_line
-from shardqa.loader.formats.pdf.page import TextLine, Word, clean
+from shardqa.loader.formats.pdf.page import TextLine, Word, clean, overlap
 
 NOT_SEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 WITHOUT_WORDS = (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET)
@@ -100,7 +100,7 @@ def _read(call: Callable[..., int]) -> str:
 def fill(lines: list[TextLine], fields: list[Field]) -> None:
     """Puts each value behind the words that name it: left of it, or above it; a box that is ticked, before its own."""
     for field in sorted(fields, key=lambda field: (-field.top, field.left)):
-        row = [line for line in lines if _beside(line, field)]
+        row = [line for line in lines if overlap(line, field)]
         after = [
             (line, n) for line in row for n, word in enumerate(line.words) if 0 <= word.left - field.right + 2 < BESIDE
         ]
@@ -117,11 +117,6 @@ def fill(lines: list[TextLine], fields: list[Field]) -> None:
             words = f"{field.name}: {field.value}" if field.name else field.value
             place = next((n for n, line in enumerate(lines) if line.top < field.bottom), len(lines))
             lines.insert(place, TextLine([Word(words, field.left, field.right, field.bottom, field.top)]))
-
-
-def _beside(line: TextLine, field: Field) -> bool:
-    shared = min(line.top, field.top) - max(line.bottom, field.bottom)
-    return shared > 0.5 * min(line.top - line.bottom, field.top - field.bottom)
 
 
 def _above(lines: list[TextLine], field: Field) -> list[TextLine]:

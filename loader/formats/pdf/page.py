@@ -11,6 +11,7 @@ import unicodedata
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
@@ -83,6 +84,19 @@ class TextLine(Words):
         return self.words[0].height
 
 
+class _Box(Protocol):
+    @property
+    def bottom(self) -> float: ...
+    @property
+    def top(self) -> float: ...
+
+
+def overlap(first: _Box, second: _Box) -> bool:
+    """Whether both stand in one line."""
+    shared = min(first.top, second.top) - max(first.bottom, second.bottom)
+    return shared > SAME_LINE * min(first.top - first.bottom, second.top - second.bottom)
+
+
 def lines(page: pdfium.PdfPage) -> list[TextLine]:
     """Raises PdfiumError."""
     texts: list[TextLine] = []
@@ -113,10 +127,8 @@ def turn(lines: list[TextLine]) -> None:
 def _goes_on(before: TextLine, after: TextLine) -> bool:
     """Whether pdfium cut a line in two, as it does behind a superscript."""
     first, last, word = before.words[0], before.words[-1], after.words[0]
-    shared = min(first.top, word.top) - max(first.bottom, word.bottom)
     high = min(first.height, word.height)
-    gap = word.left - last.right
-    return high > 0 and shared > SAME_LINE * high and -0.3 * high < gap < JOINED * high
+    return high > 0 and overlap(first, word) and -0.3 * high < word.left - last.right < JOINED * high
 
 
 def _join(before: TextLine, after: TextLine) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median, median_low
 
-from shardqa.loader.formats.pdf.page import TextLine, Word, Words
+from shardqa.loader.formats.pdf.page import TextLine, Word, Words, overlap
 from shardqa.loader.formats.pdf.rules import NEAR, Rule, joined
 from shardqa.loader.pairs import are_pairs
 
@@ -83,12 +83,7 @@ def _cells(line: TextLine, number: int) -> list[_Cell]:
 
 
 def _side_by_side(lines: list[TextLine]) -> bool:
-    return any(_overlap(one, other) and one.right < other.left for one, other in pairwise(lines))
-
-
-def _overlap(first: TextLine | _Cell, second: TextLine | _Cell) -> bool:
-    shared = min(first.top, second.top) - max(first.bottom, second.bottom)
-    return shared > 0.5 * min(first.top - first.bottom, second.top - second.bottom)
+    return any(overlap(one, other) and one.right < other.left for one, other in pairwise(lines))
 
 
 # ---- ruled
@@ -212,7 +207,7 @@ def _may_begin(cells: list[list[_Cell]], at: int) -> bool:
     if len(cells[at]) > 1:
         return True
     after = cells[at + 1][0] if at + 1 < len(cells) else None
-    return after is not None and cells[at][0].right < after.left and _overlap(cells[at][0], after)
+    return after is not None and cells[at][0].right < after.left and overlap(cells[at][0], after)
 
 
 def _stop(cells: list[list[_Cell]], start: int) -> int:
@@ -227,7 +222,7 @@ def _stop(cells: list[list[_Cell]], start: int) -> int:
         if n > start and not _is_near(cells[n - 1], row, cells[n + 1] if n + 1 < len(cells) else row):
             break
         columns, stop = joined, n + 1
-        if len(row) > 1 or (n > start and _overlap(cells[n - 1][0], row[0])):
+        if len(row) > 1 or (n > start and overlap(cells[n - 1][0], row[0])):
             last_full = n + 1
     return last_full if last_full > start else stop if len(columns) > 1 else start
 
@@ -259,7 +254,7 @@ def _bands(run: list[_Cell]) -> list[list[_Cell]]:
     """Cells side by side, downwards."""
     bands: list[list[_Cell]] = []
     for cell in sorted(run, key=lambda cell: -cell.middle):
-        if bands and _overlap(bands[-1][0], cell):
+        if bands and overlap(bands[-1][0], cell):
             bands[-1].append(cell)
         else:
             bands.append([cell])
