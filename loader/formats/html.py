@@ -32,8 +32,9 @@ AROUND = {  # what stands around a page's text, unless it stands within it
 FILLED = "select, input:is([readonly], [disabled]):is(:not([type]), [type=text])"  # fields that show one value
 HALF = 0.5  # of a page's text: a part with more of it is no boilerplate
 MOST_OF_HEAD = 1_000  # characters of what stands with a title above the main part
-A_SENTENCE = 4  # words of a hidden part from which it says more than a button or a sign of loading
-SHOWN = 60  # characters of it
+A_SENTENCE, A_PARAGRAPH = 4, 25  # words of a hidden part, and of all that is hidden, from which they say something
+FORM = "form, input, button"  # what a hidden part that asks for something has
+SHOWN = 60  # characters of what is hidden
 MOST_LINKED = 0.5  # of what such a part says; more only leads on
 INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 OPENERS = ("aria-controls", "data-target", "data-bs-target", "href")  # of a panel by its id
@@ -114,7 +115,7 @@ def compose(html: str, composer: Composer) -> str:
     for part in [*_lead(root, main), main]:
         hidden += _clean(part)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
-    if hidden:
+    if sum(len(words.split()) for words in hidden) >= A_PARAGRAPH:
         size = f"{sum(map(len, hidden)):,} characters in {len(hidden)} places"
         composer.lost.append(f"hidden, and nothing on the page opens it: {size}, as {hidden[0][:SHOWN]!r}")
     return title
@@ -139,14 +140,14 @@ def _clean(main: LexborNode) -> list[str]:
     for node in reversed(main.css(f"sup, sub, {NOTE}")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
-    return [words for words, linked in hidden if linked <= MOST_LINKED and len(words.split()) >= A_SENTENCE]
+    return [words for words in hidden if len(words.split()) >= A_SENTENCE]
 
 
-def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[tuple[str, float]]:
-    """Removes parts, of which some may hold others; returns the words of each and the share of them that is links."""
+def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[str]:
+    """Removes parts, of which some may hold others; returns the words of each that is no menu and no form."""
     dropped = {node.mem_id: node for node in nodes if not _encloses(node, main)}
     outer = [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]
-    told = [(_words(node), _linked(node)) for node in outer]
+    told = [_words(node) for node in outer if _linked(node) <= MOST_LINKED and node.css_first(FORM) is None]
     for node in outer:
         node.decompose()
     return told
