@@ -9,34 +9,31 @@ from collections.abc import Sequence
 
 DIGIT = re.compile(r"\d")
 AMOUNT = re.compile(r"[^\w(]{0,2}\d|[A-Z]{0,3}[€$£¥] ?\d")  # what begins as a number does
-LABELS = frozenset(  # last words of names of single values
-    re.findall(
-        r"\S+",
-        "account address adres adress adresse age agent allergies amount anschrift ansprechpartner apellido "
-        "applicant architect area arrival artist author balance bank baujahr beam bedrag beløb berth beruf betrag "
-        "betreff bic birth birthday birthplace blood booked booking born brand breed breite builder buyer calle "
-        "capacity captain care carrier category cell chair chairman chairwoman check-in check-out chip città city "
-        "ciudad clerk client code cognome color colour company composer conductor consignee contact contract "
-        "correo couleur country county courriel crew currency customer date dato datum day deadline department "
-        "departure deposit depth deputy description designer diet dirección director discount dose draft draught "
-        "due duration e-mail edition editor eier eigenaar email engine expires fabric farbe fax fecha fee finish "
-        "fit flag founded founder fuel gata geburtsdatum gender genre geschäftsführer gewerbe gewicht grade größe "
-        "guarantee guests hauteur height hersteller holder hours hull höhe iban id imię importe importo indirizzo "
-        "inhaber inhaberin insurance invoice isbn keeper kleur kunde kundennummer landlord language largeur lengte "
-        "length lessee lessor licence license lining location longueur lunghezza länge mail manager material "
-        "miasto mobil mobile model modell montant month mooring naam naissance name namn nationality navn nazwisko "
-        "nights no no. nom nombre nome number objet occupation opened opening opens origin ort owner paese pages "
-        "parish parking passport patron payment pays país peso pets phone plaats place plz poids port position "
-        "postal postcode power precio preis president prezzo price prijs pris prix producer profession propietario "
-        "proprietario propriétaire province prénom publisher purchaser range rate rechnungsnummer reference "
-        "registration rent responsible rig role room rue salary secretary seller sender serial series sex shipper "
-        "shipyard signature site size skipper sku speed sponsor stad stadt state status straat strasse straße "
-        "street style subject subtotal supplier swift tax tel telefax telefon telefono telefoon telephone teléfono "
-        "tenant term terms time title total town treasurer type téléphone ulica url vat vendor venue version "
-        "village ville volume warden warranty web website weight width wifi writer yard year zip ägare "
-        "öffnungszeiten",
-    )
+WORDS = (
+    "account address adres adress adresse age agent allergies amount anschrift ansprechpartner apellido applicant "
+    "architect area arrival artist author balance bank baujahr beam bedrag beløb berth beruf betrag betreff bic "
+    "birth birthday birthplace blood booked booking born brand breed breite builder buyer calle capacity captain "
+    "care carrier category cell chair chairman chairwoman check-in check-out chip città city ciudad clerk client "
+    "code cognome color colour company composer conductor consignee contact contract correo couleur country county "
+    "courriel crew currency customer date dato datum day deadline department departure deposit depth deputy "
+    "description designer diet dirección director discount dose draft draught due duration e-mail edition editor "
+    "eier eigenaar email engine expires fabric farbe fax fecha fee finish fit flag founded founder fuel gata "
+    "geburtsdatum gender genre geschäftsführer gewerbe gewicht grade größe guarantee guests hauteur height "
+    "hersteller holder hours hull höhe iban id imię importe importo indirizzo inhaber inhaberin insurance invoice "
+    "isbn keeper kleur kunde kundennummer landlord language largeur lengte length lessee lessor licence license "
+    "lining location longueur lunghezza länge mail manager material miasto mobil mobile model modell montant month "
+    "mooring naam naissance name namn nationality navn nazwisko nights no no. nom nombre nome number objet "
+    "occupation opened opening opens origin ort owner paese pages parish parking passport patron payment pays país "
+    "peso pets phone plaats place plz poids port position postal postcode power precio preis president prezzo price "
+    "prijs pris prix producer profession propietario proprietario propriétaire province prénom publisher purchaser "
+    "range rate rechnungsnummer reference registration rent responsible rig role room rue salary secretary seller "
+    "sender serial series sex shipper shipyard signature site size skipper sku speed sponsor stad stadt state status "
+    "straat strasse straße street style subject subtotal supplier swift tax tel telefax telefon telefono telefoon "
+    "telephone teléfono tenant term terms time title total town treasurer type téléphone ulica url vat vendor venue "
+    "version village ville volume warden warranty web website weight width wifi writer yard year zip ägare "
+    "öffnungszeiten"
 )
+LABELS = frozenset(re.findall(r"\S+", WORDS))  # last words of names of single values
 MOST_WORDS = 6  # of a column's name
 YEAR = 4  # figures
 

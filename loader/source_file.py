@@ -159,10 +159,7 @@ class SourceFile:
         first, size = True, 0
         while True:
             self.position = self._raw.tell()
-            try:
-                chunk = self._bytes.read(CHUNK)
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise BadDocument(f"not a whole gzip file: {error}") from error
+            chunk = self._unpacked(CHUNK)
             if first and text and b"\x00" in chunk[:SNIFF] and bom(chunk) is None:
                 raise BadDocument("binary: it holds NUL bytes")
             first = False
@@ -176,11 +173,15 @@ class SourceFile:
     def peek(self, size: int) -> bytes:
         """The first bytes, which are read again later. Raises BadDocument."""
         try:
+            return self._unpacked(size)
+        finally:
+            self.rewind()
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
             return self._bytes.read(size)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise BadDocument(f"not a whole gzip file: {error}") from error
-        finally:
-            self.rewind()
 
     def rewind(self) -> None:
         """Goes back to the beginning."""
