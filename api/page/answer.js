@@ -1,6 +1,7 @@
 // An answer as elements: the answer in its passage, the other candidates, the times, the shards.
 
 import { actions, placeOf } from "/static/actions.js";
+import { HOLLOW } from "/static/followup.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
 import { passagesLeft } from "/static/passages.js";
 import { listsOf, sentencesAround, split } from "/static/text.js";
@@ -36,7 +37,7 @@ const isFar = (answer) => answer.no_answer && answer.parts.length === 0;
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
-  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${answer.parts[0].text}`;
+  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${nearest(answer)[0].text}`;
   return `Answer: ${answer.answer}. ${answer.pinned ? "Pinned" : confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
@@ -89,9 +90,26 @@ function noAnswerCard(answer) {
     { class: "card answer none", "aria-label": "No sure answer" },
     make("p", { class: "answer-text" }, "No sure answer."),
     make("p", { class: "lead" }, answer.absent.length > 0 ? ["No passage has ", named(answer.absent), ". "] : "", "These sentences come nearest."),
-    answer.parts.map((part) => excerpt(answer, part)),
+    nearest(answer).map((part) => excerpt(answer, part)),
     actions(answer),
   );
+}
+
+/** The sentences that have a word of the question, themselves or in their title; all where none has, since then they are
+ * found by what they mean. */
+function nearest({ question, parts }) {
+  const about = parts.filter((part) => isAbout(question, `${part.title} ${part.text}`));
+  return about.length > 0 ? about : parts;
+}
+
+const STEM = 4; // letters that two forms of a word share at least
+
+/** Whether a text has a word of the question that says something, in whatever form. */
+function isAbout(question, text) {
+  const wanted = [...wordsOf(question)].filter((word) => !HOLLOW.has(word));
+  const said = [...wordsOf(text)];
+  const stem = (word) => word.slice(0, Math.max(STEM, word.length - 3));
+  return wanted.some((word) => said.some((other) => other === word || (word.length > STEM && stem(word) === stem(other))));
 }
 
 /** What the documents leave out, in pieces; `look` makes something of each word. */
@@ -217,7 +235,8 @@ function candidatesSection(answer) {
 /** Candidates near the first one's score that say something which neither the answer, the question nor one before says. */
 function possible(answer) {
   const said = [wordsOf(answer.answer ?? ""), wordsOf(answer.question)];
-  return answer.n_best.filter((one) => {
+  const isWanted = (one) => !answer.no_answer || isAbout(answer.question, `${one.title} ${one.passage}`);
+  return answer.n_best.filter(isWanted).filter((one) => {
     const own = wordsOf(one.answer);
     if (one.score < NEAR * answer.n_best[0].score || said.some((other) => [...own].every((word) => other.has(word)))) return false;
     said.push(own);

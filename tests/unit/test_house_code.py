@@ -18,7 +18,7 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 90,
-    "api": 7_920,
+    "api": 7_940,
     "bench": 4_630,
     "cluster": 1_140,
     "docs": 440,
@@ -33,7 +33,7 @@ BUDGETS = {
     "src/shardqa/engine": 4_200,
     "src/shardqa/integrations": 380,
     "tests": 1_600,
-    "tests/api": 4_820,
+    "tests/api": 4_840,
     "tests/clients": 1_070,
     "tests/cluster": 5_310,
     "tests/compat": 4_380,
