@@ -47,9 +47,9 @@ class DocumentLock:
                     self._epochs.doubt(documents[key].corpus)
                     await self._sync.read_back(key, documents[key], passed_over)
                 raise
+            self._sync.show_size()  # of all corpora: not for each document
             await self._sync.bring_in(set[str]().union(*map(self._changes.end, documents.values())))
 
     def indexed(self, parsed: keys.DocKey) -> None:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""
         self._changes.indexed(parsed)
-        self._sync.show_size()

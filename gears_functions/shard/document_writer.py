@@ -121,6 +121,7 @@ class DocumentWriter:
             step = self._epochs.next(parsed.corpus)
             await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, frame)])
             self.index(parsed, parts, frame, words)
+            self._sync.show_size()
             self._epochs.written(step)
             self._runtime.progress()
             await self._questions.quiet(QUIET, PATIENCE)

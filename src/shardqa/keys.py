@@ -312,6 +312,7 @@ def _head(key: str, word: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3]
 
 
+@lru_cache(1_024)  # a part of a file's rows, which is looked at where it is read and where it is held
 def parse_doc(key: str) -> DocKey:
     parsed = DocKey(*_head(key, "doc"))
     if parsed.tag != bucket(parsed.document):
