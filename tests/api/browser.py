@@ -39,7 +39,7 @@ class Watched:
     def __init__(self, browser: "Browser", base: str, **options: Any) -> None:
         self.context = browser.new_context(base_url=base, **options)
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -183,7 +183,7 @@ def test_sentences_that_come_nearest_are_shown_as_not_sure(page: "Page") -> None
 def test_no_sentence_of_another_matter_is_shown_beside_those_that_have_words_of_the_question(
     page: "Page", filled: str
 ) -> None:
-    page.route("**/v1/ask", lambda route: route.fulfill(json=with_a_stranger(route.fetch().json())))
+    page.route("**/v1/ask", lambda route: route.fulfill(json=with_a_stranger(route.fetch(timeout=60_000).json())))
     ask(page, "How deep is the river at the mill?")
     card = page.get_by_role("article", name="No sure answer")
     card.wait_for()

@@ -17,7 +17,7 @@ import asyncio
 from shardqa.api.routes import files
 read = files._read
 async def slow(*given):
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(3)
     return await read(*given)
 files._read = slow
 """
