@@ -60,6 +60,8 @@ def test_what_a_script_requires_is_installed_kept_and_there_after_a_restart(node
     assert requirement["Wheels"] == ["sqa_first-1.0-py3-none-any.whl"]
     (session,) = map(fields, send(client, "RG.PYDUMPSESSIONS", "CODE", "SESSIONS", "r"))
     assert (session["requirements"], session["code"]) == (["sqa_first<2"], SCRIPT.format(module="sqa_first"))
+    (session,) = map(fields, send(client, "RG.PYDUMPSESSIONS", "VERBOSE", "SESSIONS", "r"))
+    assert session["requirements"] == send(client, "RG.PYDUMPREQS")
     node.restart()
     wait_until(lambda: send(client, "RG.TRIGGER", "sqa_first") == ["one"], "it is there again")
     assert send(client, "RG.PYDUMPREQS")
@@ -117,9 +119,9 @@ def test_a_list_with_packages_of_its_own_has_its_own_cloudpickle_that_finds_them
     assert execute(client, code, *words) == [["own"], []]
 
 
-def test_a_private_package_may_have_dataclasses_with_annotations_as_text(client: Redis) -> None:
-    code = "import redis\nGB('ShardsIDReader').map(lambda _: redis.Point(2).number).run()"
-    assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["2"], []]
+def test_a_private_package_finds_its_version_and_text_in_annotations_of_dataclasses(client: Redis) -> None:
+    code = "import redis\nGB('ShardsIDReader').map(lambda _: (redis.Point(2).number, redis.VERSION)).run()"
+    assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["(2, '3.5.3')"], []]
 
 
 def test_what_the_worker_has_is_not_fetched(client: Redis) -> None:
@@ -159,7 +161,9 @@ def test_they_may_be_installed_anew(node: Node, client: Redis, wheels: Path) -> 
 
 
 def test_a_failure_says_what_pip_said_and_registers_nothing(client: Redis) -> None:
-    with pytest.raises(ResponseError, match=r"pip could not install sqa_nothing.*No matching distribution"):
+    with pytest.raises(
+        ResponseError, match=r"not satisfy requirements: pip could not install sqa_nothing.*No matching distribution"
+    ):
         execute(client, SCRIPT.format(module="sqa_nothing"), "REQUIREMENTS", "sqa_nothing")
     with pytest.raises(ResponseError, match="subcommand not found"):
         send(client, "RG.TRIGGER", "sqa_nothing")

@@ -125,6 +125,15 @@ def test_unregister_ends_it_everywhere(shards: list[Redis]) -> None:
             send(shard, "RG.TRIGGER", "spread-gone")
 
 
+def test_a_reader_of_streams_is_paused_everywhere(shards: list[Redis]) -> None:
+    register(shards[0], "GB('StreamReader', desc='paused').register('paused:*')", "paused")
+    for shard, command, status in (shards[1], "PAUSE", "PAUSED"), (shards[2], "UNPAUSE", "OK"):
+        (id,) = {entry["id"] for entry in registrations(shard) if entry["desc"] == "paused"}
+        assert send(shard, f"RG.{command}REGISTRATIONS", id) == "OK"
+        every = [entry for one in shards for entry in registrations(one) if entry["id"] == id]
+        assert [entry["status"] for entry in every] == [status] * 3
+
+
 def test_upgrades_under_load_lose_no_trigger_and_never_go_back(shards: list[Redis]) -> None:
     register(shards[0], echo("spread-load", "0"), "spread-load")
     over = threading.Event()

@@ -8,7 +8,10 @@ import zipfile
 from pathlib import Path
 
 MODULE = """
+import importlib.metadata
 from dataclasses import dataclass
+
+VERSION = importlib.metadata.version(__name__)
 
 class Thing:
     pass

@@ -36,7 +36,7 @@ BUDGETS = {
     "tests/api": 4_840,
     "tests/clients": 1_070,
     "tests/cluster": 5_310,
-    "tests/compat": 4_380,
+    "tests/compat": 4_400,
     "tests/docs": 510,
     "tests/faults": 3_810,
     "tests/module": 5_560,

@@ -77,7 +77,7 @@ class Gears:
         self.commands = RgCommands(
             PyExecute(self.sessions, self.distribution, self.executor, requirements, self.log).table(),
             triggers.table(),
-            RegistrationCommands(registrations, self.streams, self.distribution, executions).table(),
+            RegistrationCommands(registrations, self.distribution, executions).table(),
             ExecutionCommands(executions, neighbours).table(),
             SessionCommands(self.sessions, registrations, requirements, profiles, coordination.sessions).table(),
             ProcessCommands(settings, self.log).table(),

@@ -57,6 +57,7 @@ class Distribution:
         self._peers.handle_with("COMMIT", self._on_commit)
         self._peers.handle_with("DISCARD", self._on_discard)
         self._peers.handle_with("UNREGISTER", self._on_unregister)
+        self._peers.handle_with("PAUSE", self._on_pause)
 
     async def register(self, session: Session, replaced: str | None, run: Run) -> None:
         """Registers what a script left, here and on the other masters.
@@ -137,6 +138,15 @@ class Distribution:
             await self._streams.forget(registration)
         return self._sessions.unregister(id)
 
+    async def pause(self, ids: list[str], paused: bool) -> None:
+        """A shard that can't be reached goes on as it did, as its own list shows."""
+        self._pause(ids, paused)
+        await self._peers.send_all(await self._cluster.other_masters(), "PAUSE", json.dumps([ids, paused]))
+
+    def _pause(self, ids: list[str], paused: bool) -> None:
+        for registration in filter(None, map(self._sessions.registration, ids)):
+            self._streams.pause(registration, paused)
+
     async def _ask_all(
         self,
         others: Sequence[Node],
@@ -205,6 +215,10 @@ class Distribution:
 
     async def _on_discard(self, _sender: str, arguments: list[bytes]) -> bytes:
         self._prepared.pop(arguments[0].decode("utf-8", "surrogateescape"), None)
+        return resp.OK
+
+    async def _on_pause(self, _sender: str, arguments: list[bytes]) -> bytes:
+        self._pause(*json.loads(arguments[0]))
         return resp.OK
 
     async def _on_unregister(self, _sender: str, arguments: list[bytes]) -> bytes:

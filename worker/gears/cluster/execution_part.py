@@ -139,16 +139,14 @@ class ExecutionPart:
         if self.plan.reader == GIVEN and self._own != self.initiator:
             return
         started, execution = perf_counter(), self.execution
-        async for records in self._links.readers.chunks(self.run, self.plan, self._share()):
+        own = next(member.slots for member in self.members if member.id == self._own)
+        share = Share(own, None if self.plan.local else partial(self._links.read_slot, self))
+        async for records in self._links.readers.chunks(self.run, self.plan, share):
             execution.read_milliseconds += (perf_counter() - started) * 1000
             execution.records_read = (execution.records_read or 0) + len(records)
             yield records
             started = perf_counter()
         execution.read_milliseconds += (perf_counter() - started) * 1000
-
-    def _share(self) -> Share:
-        own = next(member.slots for member in self.members if member.id == self._own)
-        return Share(own, None if self.plan.local else partial(self._links.read_slot, self))
 
     def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
         """By node id: where the records of this stage may go."""

@@ -10,16 +10,12 @@ from shardqa.worker.gears.commands.rg_commands import RgCommand
 from shardqa.worker.gears.pipeline.execution_list import Executions
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.registrations.registrations import Registrations
-from shardqa.worker.gears.sources.streams import Streams
 
 
 class RegistrationCommands:
-    def __init__(
-        self, registrations: Registrations, streams: Streams, distribution: Distribution, executions: Executions
-    ) -> None:
+    def __init__(self, registrations: Registrations, distribution: Distribution, executions: Executions) -> None:
         self._executions = executions
         self._registrations = registrations
-        self._streams = streams
         self._distribution = distribution
 
     def table(self) -> dict[str, RgCommand]:
@@ -53,7 +49,6 @@ class RegistrationCommands:
 
     async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:
         """Pauses all of them, or none and replies with an error."""
-        registrations = []
         for id in ids:
             registration = self._registrations.get(id)
             if registration is None:
@@ -63,10 +58,5 @@ class RegistrationCommands:
             if registration.reader != "StreamReader":
                 what = f"{registration.reader} does not support {'pause' if paused else 'unpause'}"
                 return resp.error(f"ERR Reader {what}: registration {id[:80]} follows no stream")
-            registrations.append(registration)
-        for registration in registrations:
-            if paused:
-                registration.status = "PAUSED"
-            else:
-                self._streams.unpause(registration)
+        await self._distribution.pause(ids, paused)
         return resp.OK

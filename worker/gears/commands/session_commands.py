@@ -74,7 +74,7 @@ class SessionCommands:
             linked="primary",
             dead="true" if options & {"TS", "DEAD"} else "false",
             requirementInstallationNeeded=len(session.requirements),
-            requirements=list(session.requirements),
+            requirements=self._requirements.dump([session.requirements]) if verbose else list(session.requirements),
             registrations=registrations,
         )
         # with CODE also what a backup needs to register it elsewhere

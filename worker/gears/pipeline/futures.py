@@ -10,38 +10,8 @@ from typing import Any
 from shardqa.worker.gears.pipeline.run import FlatError
 
 
-class GearsFuture:
-    """Returned by a step, it suspends its record. Any thread may continue it, once; a second time changes nothing.
-
-    One that nobody can continue any more fails its record.
-    """
-
-    def __init__(self) -> None:
-        self._future: Future[Any] = Future()
-
-    def __del__(self) -> None:
-        self.continueFailed("Async record did not called continue: nothing holds its gearsFuture any more")
-
-    def continueRun(self, record: Any) -> None:
-        """`record` is what the step gives for the record that waits."""
-        if not self._future.done():
-            self._future.set_result(record)
-
-    def continueFailed(self, message: Any) -> None:
-        if not self._future.done():
-            self._future.set_exception(FlatError(str(message)))
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.wrap_future(self._future).__await__()
-
-
-def record_of(future: GearsFuture) -> Future[Any]:
-    """Returns what the record waits for, which does not hold the gearsFuture."""
-    return future._future
-
-
 class PlainFuture:
-    """A future of `createFuture`: awaited in the loop, set from any thread."""
+    """A future of `createFuture`: awaited in the loop, set from any thread, once."""
 
     def __init__(self) -> None:
         self._future: Future[Any] = Future()
@@ -57,3 +27,25 @@ class PlainFuture:
         """`error`: an exception, or its text."""
         if not self._future.done():
             self._future.set_exception(error if isinstance(error, BaseException) else FlatError(str(error)))
+
+
+class GearsFuture(PlainFuture):
+    """Returned by a step, it suspends its record. Any thread may continue it, once; a second time changes nothing.
+
+    One that nobody can continue any more fails its record.
+    """
+
+    def __del__(self) -> None:
+        self.continueFailed("Async record did not called continue: nothing holds its gearsFuture any more")
+
+    def continueRun(self, record: Any) -> None:
+        """`record` is what the step gives for the record that waits."""
+        self.set(record)
+
+    def continueFailed(self, message: Any) -> None:
+        self.fail(str(message))
+
+
+def record_of(future: GearsFuture) -> Future[Any]:
+    """Returns what the record waits for, which does not hold the gearsFuture."""
+    return future._future

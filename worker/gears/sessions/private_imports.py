@@ -18,10 +18,11 @@ import sys
 import threading
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, resolve_name
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 NO_MODULES = ("bin", "__pycache__")
@@ -45,11 +46,14 @@ class PrivateImports:
         system.__dict__["modules"].has = self.has
         self._machinery = {
             "importlib": _Importlib(importlib, self),
+            "importlib.metadata": _metadata_with(self.folder),  # packages ask for their own version by it
             "sys": system,
             "builtins": own,
             "pickle": _Pickle(self),
             "dataclasses": _copied(dataclasses, sys=system),
         }
+
+        vars(self._machinery["importlib"])["metadata"] = self._machinery["importlib.metadata"]
 
     def load(self, name: str) -> ModuleType:
         """Raises ImportError, and what the module raises."""
@@ -110,7 +114,7 @@ class PrivateImports:
         top = full.partition(".")[0]
         if top in self._machinery:  # by which packages import, too
             module = importlib.import_module(full)
-            return module if fromlist and full != top else self._machinery[top]
+            return self._machinery.get(full, module) if fromlist else self._machinery[top]
         if not self.has(full):
             return builtins.__import__(name, globals, locals, fromlist, level)
         try:
@@ -255,6 +259,15 @@ def _copied(module: ModuleType, **instead: Any) -> ModuleType:
             names[name] = function = FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
             function.__kwdefaults__ = value.__kwdefaults__
     return copy
+
+
+def _metadata_with(folder: str) -> ModuleType:
+    every = partial(importlib.metadata.distributions, path=[folder, *sys.path])
+
+    def one(name: str) -> importlib.metadata.Distribution:
+        return next(iter(every(name=name)), None) or importlib.metadata.distribution(name)
+
+    return _copied(importlib.metadata, Distribution=SimpleNamespace(discover=every, from_name=one))
 
 
 # ---- in pickles ----

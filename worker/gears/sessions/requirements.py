@@ -60,14 +60,13 @@ class Requirements:
         """The reply of RG.PYDUMPREQS: of the lists that sessions have."""
         active = [self._active[base] for base in dict.fromkeys(map(_base, used)) if base in self._active]
         same = {"IsDownloaded": "yes", "IsInstalled": "yes", "CompiledOs": sys.platform}
+        every = [(self._folder / folder, name) for folder, names in active for name in names]
         return [
-            resp.pairs(GearReqVersion=1, Name=requirement, **same, Wheels=self._wheels_of(name, requirement))
-            for name, requirements in active
-            for requirement in requirements
+            resp.pairs(GearReqVersion=1, Name=name, **same, Wheels=self._wheels_of(folder, name), Path=str(folder))
+            for folder, name in every
         ]
 
-    def _wheels_of(self, name: str, requirement: str) -> list[str]:
-        folder = self._folder / name
+    def _wheels_of(self, folder: Path, requirement: str) -> list[str]:
         if folder.is_dir():
             return [_wheel(one) for one in importlib.metadata.distributions(path=[str(folder)])]
         own = _distribution(requirement, self._path)
@@ -91,7 +90,8 @@ class Requirements:
         except OSError as error:
             reason = str(error)
         if reason:
-            raise RequirementsFailed(f"pip could not install {' '.join(requirements)[:200]}: {reason}")
+            what = " ".join(requirements)[:200]
+            raise RequirementsFailed(f"could not satisfy requirements: pip could not install {what}: {reason}")
 
     @staticmethod
     async def _reply(loop: asyncio.AbstractEventLoop, installer: socket.socket, name: str) -> str:

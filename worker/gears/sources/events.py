@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from time import perf_counter
 from typing import Any
 
@@ -99,7 +99,6 @@ class Line:
         self.listed.pop(id(event), None)
 
     def next_ones(self) -> Iterator[KeyEvent]:
-        """Gives those that wait."""
         return chain(self.ready, *self.busy.values(), self.waiting)
 
     @staticmethod
@@ -142,9 +141,8 @@ class Events:
             return
         for writer in line.writers.values():
             Line.release(writer)
-        for execution in line.listed.values():
-            if not execution.is_done():
-                self._executions.abort(execution)
+        for execution in filterfalse(Execution.is_done, line.listed.values()):
+            self._executions.abort(execution)
         for event in line.next_ones():
             self.settle(event)
 

@@ -118,11 +118,13 @@ class Streams:
         """Drops its places in the streams as well: while it is registered, since its rights end with it."""
         for follower in self._of(registration):
             self._drop(follower)
-            await self._destroy_group(follower)
+            command = ("XGROUP", "DESTROY", follower.key, registration.stream_group)
+            await self._calls.run_async(registration.rights, [command])
 
-    def unpause(self, registration: Registration) -> None:
-        registration.status = "OK"
-        self.begin(registration)
+    def pause(self, registration: Registration, paused: bool) -> None:
+        registration.status = "PAUSED" if paused else "OK"
+        if not paused:
+            self.begin(registration)
 
     def _drop(self, follower: Follower) -> None:
         self._followers.pop((follower.registration.id, follower.key), None)
@@ -219,7 +221,7 @@ class Streams:
         command = ("XREADGROUP", "GROUP", registration.stream_group, CONSUMER, "COUNT", AHEAD)
         follower.more = False
         reply = await self._call(registration, (*command, "STREAMS", follower.key, start))
-        read = _messages(reply)
+        read: list[tuple[bytes, list[bytes] | None]] = reply[0][1] if reply else []
         follower.more = follower.more or len(read) >= AHEAD  # more may have been told of meanwhile
         now = time.monotonic()
         follower.messages += [Message(id, fields, now) for id, fields in read if fields is not None]
@@ -247,7 +249,7 @@ class Streams:
             failed = True
         finally:
             follower.executing = False
-        registration.statistics.lagged(_age(batch[-1].id))
+        registration.statistics.lagged(max(0.0, time.time() * 1000 - _id(batch[-1].id)[0]))
         if failed and not await self._passes_over(follower, run):
             return
         del follower.messages[: len(batch)]
@@ -296,27 +298,11 @@ class Streams:
         await asyncio.sleep(RETRY)
         return self._cluster.owns(follower.key)
 
-    async def _destroy_group(self, follower: Follower) -> None:
-        registration = follower.registration
-        await self._calls.run_async(
-            registration.rights, [("XGROUP", "DESTROY", follower.key, registration.stream_group)]
-        )
-
     async def _call(self, registration: Registration, command: Command) -> Any:
         """Raises ResponseError."""
         return first(await self._calls.run_async(registration.rights, [command]))
 
 
-def _messages(reply: Any) -> list[tuple[bytes, list[bytes] | None]]:
-    """Returns the messages of an XREADGROUP of one stream."""
-    return [] if not reply else [(id, fields) for id, fields in reply[0][1]]
-
-
 def _id(id: bytes) -> tuple[int, int]:
     milliseconds, _, number = id.partition(b"-")
     return int(milliseconds), int(number)
-
-
-def _age(id: bytes) -> float:
-    """Milliseconds since the message was added, by its id."""
-    return max(0.0, time.time() * 1000 - _id(id)[0])
