@@ -24,11 +24,11 @@ from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
+from tests.api.conftest import running_api
 from tests.faults import aftermath, documents, harms, report
 from tests.faults.checker import Violation, check, largest_lag
 from tests.faults.harms import Harmed
 from tests.faults.report import Memory, Recovery
-from tests.faults.running_api import running_api
 from tests.faults.subject import EXTRA, Subject, resident
 from tests.faults.workload import Asker, Record, Stop, Writer
 from tests.nodes import prepare, running_cluster
@@ -228,8 +228,13 @@ def soak(minutes: float, seed: int) -> bool:
             with pinging(subject, folder / "idle"):
                 asyncio.run(asyncio.sleep(IDLE_SECONDS))
             settings = Settings(redis=",".join(f"127.0.0.1:{port}" for port in subject.ports), corpus=CORPUS)
-            with running_api(settings, folder) as (url, pid), pinging(subject, folder / "pings"):
-                run = Soak(subject, settings, url, pid, seed)
+            options = {"redis": settings.redis, "corpus": CORPUS, "timeout": settings.timeout}
+            with (
+                running_api(folder, "", **options, cache_megabytes=4) as api,  # full soon: what grows then is no cache
+                pinging(subject, folder / "pings"),
+            ):
+                assert api.pid is not None
+                run = Soak(subject, settings, api.url, api.pid, seed)
                 asyncio.run(run.run(minutes * 60))
             with running_cluster(folder / "alone", shards=1) as other:
                 prepare(other)

@@ -15,8 +15,8 @@ import pytest
 
 from shardqa.cluster import local
 from shardqa.config import Settings
+from tests.api.conftest import running_api
 from tests.faults import aftermath, documents
-from tests.faults.running_api import running_api
 from tests.faults.subject import EXTRA, Subject
 from tests.faults.workload import Asker, Record, Writer, under_load
 from tests.nodes import prepare, running_cluster
@@ -62,12 +62,12 @@ async def changes(subject: Subject) -> None:
 async def test_nodes_start_anew_one_by_one_under_load(subject: Subject, tmp_path: Path) -> None:
     settings, record = Settings(redis=subject.cluster.seed(), corpus=CORPUS, timeout=90), Record()
     await asyncio.to_thread(prepare, subject.cluster)
-    with running_api(settings, tmp_path) as (url, _):
+    with running_api(tmp_path, redis=settings.redis, corpus=CORPUS, timeout=90, cache_megabytes=4) as api:
         clients: list[Asker | Writer] = [
-            *(Asker(record, settings, Random(n), door) for n, door in enumerate((url, None))),
+            *(Asker(record, settings, Random(n), door) for n, door in enumerate((api.url, None))),
             *(
                 Writer(record, settings, documents.NAMES[n::2], Random(n), 0, 0.1, door)
-                for n, door in enumerate((url, None))
+                for n, door in enumerate((api.url, None))
             ),
         ]
         await under_load(clients, changes(subject))

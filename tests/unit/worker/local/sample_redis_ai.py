@@ -1,4 +1,4 @@
-"""A function that uses models, as users write it: checked by test_redis_ai_stubs.py and by `make lint`."""
+"""A function that uses models, as users write it: checked by test_stubs.py and by `make lint`."""
 
 import redisAI
 
