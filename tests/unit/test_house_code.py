@@ -17,16 +17,16 @@ C_COLUMNS = 120  # of its lines
 # Lines that each folder may have, without those of folders in it that have a row of their own. A commit that raises one
 # says why in its body.
 BUDGETS = {
-    ".": 90,
+    ".": 80,
     "api": 7_940,
-    "bench": 4_630,
+    "bench": 4_520,
     "cluster": 1_140,
     "docs": 440,
     "gears_functions": 6_320,
     "loader": 8_790,
     "models": 2_050,
     "module": 550,
-    "module/src": 12_100,
+    "module/src": 12_020,
     "src": 3_680,
     "src/shardqa/cli": 3_590,
     "src/shardqa/client": 980,
