@@ -35,7 +35,7 @@ from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ShardqaError
-from shardqa.gears_functions.shard.document_parts import GROWTH, SMALL
+from shardqa.gears_functions.shard.document_parts import GROWTH, LEAST_BYTES
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.places import Mark, Place
@@ -182,7 +182,7 @@ class Putting:
         before = self._memory()
         await self.put(beside)
         await asyncio.sleep(SETTLED_SECONDS)
-        beside.memory = (self._memory() - before) / max(beside.case.size, SMALL)
+        beside.memory = (self._memory() - before) / max(beside.case.size, LEAST_BYTES)
         await self.delete(beside)
 
     async def put(self, beside: Beside) -> None:

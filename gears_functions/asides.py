@@ -14,11 +14,11 @@ from shardqa.gears_functions import windows
 
 LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}+|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
 LEADERS = 3  # entries from which it is a table of contents
-NEAR = 240  # characters from one entry's leader to the next: a title over two or three lines
+LEADER_GAP = 240  # characters from one entry's leader to the next: a title over two or three lines
 BEFORE = 160  # characters before the first leader that may be its title
 PAGES = r"\d{1,4}(?:[-–]\d{1,4})?n?"
 ENTRY = re.compile(rf"[^\n]{{1,80}}?,? {PAGES}(?:, {PAGES})*")  # of a book's index: words, then pages
-MANY = re.compile(rf"\d, {PAGES}\Z")
+MANY_PAGES = re.compile(rf"\d, {PAGES}\Z")
 ENTRIES = 15  # lines from which it is an index of a book
 LINE = 160  # characters of a line that may be an entry
 LICENCE = re.compile(
@@ -55,7 +55,7 @@ def _contents(text: str) -> Iterator[tuple[int, int]]:
         return
     run: list[re.Match[str]] = []
     for match in windows.matches(LEADER, text, PHRASE):
-        if run and match.start() - run[-1].end() > NEAR:
+        if run and match.start() - run[-1].end() > LEADER_GAP:
             yield from _of_run(text, run)
             run = []
         run.append(match)
@@ -79,7 +79,7 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
         is_entry = bool(stripped) and len(stripped) <= LINE and ENTRY.fullmatch(stripped) is not None
         if is_entry and stripped[:1].casefold() >= last:
             begin = begin if entries else at
-            entries, several, end = entries + 1, several + bool(MANY.search(stripped)), at + len(line)
+            entries, several, end = entries + 1, several + bool(MANY_PAGES.search(stripped)), at + len(line)
             last = stripped[:1].casefold()
         elif stripped and not (len(stripped) == 1 and entries):  # a letter stands above its entries
             if entries >= ENTRIES and several >= entries // 5:

@@ -46,7 +46,7 @@ MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, 
 MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
 CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
 
-SHORT = min(MAX_RUN, MAX_GAP)  # characters of a text that has neither a cut nor a gap inside a window
+SHORT_TEXT = min(MAX_RUN, MAX_GAP)  # characters of a text that has neither a cut nor a gap inside a window
 
 A_WORD = re.compile(r"[^\W_]")  # a part of one: without any, a passage can't be found, nor answer
 LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}")  # from where a run begins alone: linear in the text
@@ -138,7 +138,7 @@ def _whole(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]]) -> Passa
     """Returns the passage that a short text surely is, a row of a table, say; None where it has to be cut to know."""
     sections = places.sections(marks)
     if (
-        len(text) > SHORT
+        len(text) > SHORT_TEXT
         or len(sections) > 1
         or RUN.search(text)
         or asides.found(text, places.asides(marks, len(text)))

@@ -13,7 +13,7 @@ from shardqa.loader.pairs import are_pairs, is_pair, unfolded
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
-SHORT = 100  # characters of what explains a term on the term's own line
+SHORT_LINE = 100  # characters of what explains a term on the term's own line
 ENTRY = 100  # level of a list's terms, below that of every heading
 ENDS = ".!?:;。！？"
 
@@ -81,7 +81,7 @@ class Composer:
             term
             and term[-1] not in ".?!"
             and not close
-            and len(text) <= SHORT
+            and len(text) <= SHORT_LINE
             and "\n" not in text
             and not text.startswith("- ")
         ):

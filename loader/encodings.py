@@ -7,7 +7,7 @@ from shardqa.errors import BadDocument
 
 GUESS = 1 << 20  # bytes in which a text shows whether it is UTF-8
 GUESS_BY = 1 << 16  # bytes that another encoding is told from
-FEW = 4  # characters outside of ASCII from which no other encoding can be told apart
+FEW_CHARACTERS = 4  # characters outside of ASCII from which no other encoding can be told apart
 
 ENCODINGS = re.findall(  # those that people's files are in; among all that Python knows, short texts find exotic ones
     r"\S+",
@@ -85,7 +85,7 @@ def _guess(start: bytes) -> str | None:
     damaged = text.count("\ufffd")
     if sum(character > "\x7f" for character in text) - damaged >= damaged:
         return None
-    if damaged < FEW:  # too few for statistics: what browsers take, if it can be that
+    if damaged < FEW_CHARACTERS:  # too few for statistics: what browsers take, if it can be that
         try:
             start.decode("cp1252")
             return _western_or_central(start) or "cp1252"
@@ -135,7 +135,7 @@ def bom(start: bytes) -> str | None:
     marked = next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
     even, odd = start[:GUESS_BY:2], start[1:GUESS_BY:2]
     for encoding, empty, full in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
-        if marked is None and len(full) >= FEW and empty.count(0) > HALF * len(empty) and 0 not in full:
+        if marked is None and len(full) >= FEW_CHARACTERS and empty.count(0) > HALF * len(empty) and 0 not in full:
             return encoding
     return marked
 

@@ -8,7 +8,7 @@ from shardqa.loader.source_file import Item, Lost, printable
 from shardqa.places import Mark, Place
 from shardqa.schema import Document
 
-MANY = 500  # characters of a place's words from which it is measured: as JSON each may take six bytes
+MEASURED_CHARACTERS = 500  # characters of a place's words from which it is measured: as JSON each may take six bytes
 NUMBERS = ("page", "slide", "row", "line")  # of a place, which stay where its words are too long
 
 
@@ -43,7 +43,7 @@ def _fitted_mark(mark: Mark) -> Mark:
     """Returns the mark without its cells, its outer headings, or any words."""
     start, place = mark
     words = [*chain.from_iterable(place.cells or ()), *place.headings, place.part or "", place.sheet or ""]
-    if sum(map(len, words)) < MANY:
+    if sum(map(len, words)) < MEASURED_CHARACTERS:
         return mark
     if places.size_of(place) > places.MAX_PLACE:
         place = place.model_copy(update={"cells": None})

@@ -5,12 +5,12 @@ import functools
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
-LEAST = 4  # letters of a part that is a word by itself, not a syllable
+WORD_LETTERS = 4  # letters of a part that is a word by itself, not a syllable
 
 
 def is_own(before: str, after: str) -> bool:
     """Whether `water-` and `bailiff` keep it, while `Tues-` and `days` are one word."""
-    if len(before) < LEAST or len(after) < LEAST or not before.isascii():
+    if len(before) < WORD_LETTERS or len(after) < WORD_LETTERS or not before.isascii():
         return False
     first, second, joined = (_pieces(word) for word in (before, after, before + after))
     return first == 1 and (first + second < joined or (second == 1 and joined > 1))

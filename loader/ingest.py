@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TypeAlias
 
 from shardqa.engine import Engine
-from shardqa.engine.together import SMALL
+from shardqa.engine.together import SMALL_DOCUMENT
 from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
 from shardqa.loader.moments import Moments, Source
 from shardqa.loader.source_file import Skipped
@@ -86,7 +86,7 @@ class _Run:
                 if isinstance(item, Document) and self._is_new(item):
                     number += 1
                     self._under_way[number] = before
-                    if len(item.text) <= SMALL:
+                    if len(item.text) <= SMALL_DOCUMENT:
                         small.append((number, item.model_copy(update={"corpus": self._corpus})))
                     else:
                         await queue.put([(number, item.model_copy(update={"corpus": self._corpus}))])

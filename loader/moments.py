@@ -7,9 +7,9 @@ from typing import Protocol
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document
 
-SOME = 512  # items that go on together
+MOMENT_ITEMS = 512  # items that go on together
 CHARACTERS = 262_144  # of their texts, or one document's more
-MOMENT = 0.1  # seconds after which what is read goes on
+MOMENT_SECONDS = 0.1  # seconds after which what is read goes on
 
 
 class Source(Protocol):
@@ -34,12 +34,12 @@ class Moments:
         """Returns a moment's items, each with the bytes read after it; none at the end. Raises as the source does."""
         if self._fault is not None:
             raise self._fault
-        some, size, end = list[tuple[Item, int]](), 0, monotonic() + MOMENT
+        some, size, end = list[tuple[Item, int]](), 0, monotonic() + MOMENT_SECONDS
         try:
             for item in self._items:
                 some.append((item, self._source.done()))
                 size += len(item.text) if isinstance(item, Document) else 0
-                if len(some) == SOME or size > CHARACTERS or monotonic() > end:
+                if len(some) == MOMENT_ITEMS or size > CHARACTERS or monotonic() > end:
                     break
         except Exception as fault:
             if not some:

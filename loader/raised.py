@@ -2,7 +2,7 @@
 
 import re
 
-SHORT = re.compile(r"[+\-−–]?(?:\d[\d.,]*|[^\W\d_])(?:[+\-−–])?")  # a number or one letter: an exponent, an ion
+SHORT_TERM = re.compile(r"[+\-−–]?(?:\d[\d.,]*|[^\W\d_])(?:[+\-−–])?")  # a number or one letter: an exponent, an ion
 FORMULA = re.compile(r"[\w+\-−–*/., ]{1,24}")
 DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -22,6 +22,6 @@ def lowered(before: str, words: str) -> str:
 def _marked(mark: str, before: str, words: str) -> str:
     if not before or not (before.isalnum() or before in ")]}") or not words:
         return words
-    if SHORT.fullmatch(words):
+    if SHORT_TERM.fullmatch(words):
         return mark + words
     return f"{mark}({words})" if FORMULA.fullmatch(words) and not words.isalpha() else words

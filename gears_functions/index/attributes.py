@@ -18,7 +18,7 @@ from shardqa.filters import Value
 Clause: TypeAlias = tuple[str, str, Any]
 Pair: TypeAlias = tuple[str, Value]  # field and value
 
-FEW = 1  # times as many values meet a condition as documents are left: looking at each of those is quicker
+LOOK_RATIO = 1  # times as many values meet a condition as documents are left: looking at each of those is quicker
 REMEMBERED = 64  # filters whose documents are kept until one of the documents changes
 
 
@@ -108,7 +108,7 @@ class Attributes:
         present.sort(key=lambda one: len(one[1]))
         found: set[str] | None = None
         for clause, values in present:
-            if found is not None and len(values) > FEW * len(found):
+            if found is not None and len(values) > LOOK_RATIO * len(found):
                 found = self._meeting_among(found, clause)
             else:
                 of_values = self._field(clause[0]).of_values(values)

@@ -23,7 +23,7 @@ from shardqa.gears_functions.index.titles import Titles
 from shardqa.models.embedding import StoredVector, text_digest
 from shardqa.statistics import CorpusStatistics
 
-KEPT = 16  # filters whose passages are remembered while nothing changes
+FILTERS_KEPT = 16  # filters whose passages are remembered while nothing changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class Index:
             documents[[self.table.numbers[one] for one in ids]] = True
             mask = documents[as_array(self.table.document)] & self.table.living()
             chosen = Chosen.of(mask, as_array(self.table.document), as_array(self.table.passages_of))
-            if len(self._chosen) >= KEPT:
+            if len(self._chosen) >= FILTERS_KEPT:
                 self._chosen.clear()
             self._chosen[filter_] = chosen
         return chosen

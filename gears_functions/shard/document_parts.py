@@ -21,7 +21,7 @@ from shardqa.worker.runtime import Argument
 FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
 FRAME_BYTES = 32_768  # of their texts, titles and paths, where these are long: a word of Hangul makes many terms
 GROWTH = 10  # times its own bytes that a document may take in Redis, whatever its text, id and headings
-SMALL = 100_000  # bytes that a smaller document counts as
+LEAST_BYTES = 100_000  # bytes that a smaller document counts as
 OF_PASSAGE = 650  # bytes that Redis takes for a passage beside names, text, word pieces and places
 
 
@@ -47,7 +47,7 @@ class Parts:
         size = sum(len(word.encode()) for word in fields.pairs())
         stored = size + sum(len(part.encode()) for parts in (marks, paths) for part in parts)
         stored += sum(len(p.text.encode()) + p.ids.nbytes + 2 * len(key) + OF_PASSAGE for p in passages)
-        if stored > GROWTH * max(size, SMALL):
+        if stored > GROWTH * max(size, LEAST_BYTES):
             raise BadDocument(
                 f"document {key!r} of {size:,} bytes would take {stored:,} in Redis, more than {GROWTH} times as many; "
                 "shorten its id and its headings, or split a text of marks and single letters"

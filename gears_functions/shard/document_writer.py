@@ -32,7 +32,7 @@ from shardqa.transient import is_write_refusal
 from shardqa.worker.runtime import Argument, Runtime
 
 QUIET, PATIENCE = 0.01, 0.1  # seconds without a question before the next slice of a long text, and waited at most
-LONG = 100  # characters that take longer to analyse than to look whether anybody else waits
+LONG_TEXT = 100  # characters that take longer to analyse than to look whether anybody else waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class DocumentWriter:
         words = list[Analysed]()
         for n in frame:
             words.append(analyse(parts.passages[n].text))
-            if len(parts.passages[n].text) > LONG:
+            if len(parts.passages[n].text) > LONG_TEXT:
                 await asyncio.sleep(0)
         return words
 

@@ -34,7 +34,7 @@ from shardqa.worker.runtime import Runtime
 ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
 LOOK_SECONDS = 0.05  # between looks whether it is there
 RETRY_SECONDS = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
-PAUSES = 10  # times as long as the fetch took, where it was refused: a large one is sent whole before that
+REFUSED_PAUSES = 10  # times as long as the fetch took, where it was refused: a large one is sent whole before that
 ANSWER_SECONDS = 5.0  # after which a shard that sends a model says that it does
 NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
 STORED, NOT_HERE, ON_ITS_WAY = "1", "0", "2"  # replies of Push
@@ -123,7 +123,7 @@ class ModelSync:
                 await self._check_room(model)  # others have filled it meanwhile
                 if len(self._missed) >= MAX_MISSED:
                     self._missed.clear()
-                pause = max(RETRY_SECONDS, PAUSES * (loop.time() - began)) if was_refused else RETRY_SECONDS
+                pause = max(RETRY_SECONDS, REFUSED_PAUSES * (loop.time() - began)) if was_refused else RETRY_SECONDS
                 self._missed[model] = loop.time() + pause, why
         raise ClusterUnavailable(why)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from shardqa.worker.runtime import Runtime
 
-KEPT = 1_000  # runs that percentiles are taken of: a minute of a busy shard
+RUNS_KEPT = 1_000  # runs that percentiles are taken of: a minute of a busy shard
 EVERY = 1.0  # seconds between two looks; percentiles cost about 50 us
 
 
@@ -25,7 +25,7 @@ class Timings:
     def add(self, phases: Mapping[str, int]) -> None:
         """Microseconds by phase."""
         for phase, us in phases.items():
-            self._latest.setdefault(phase, deque(maxlen=KEPT)).append(us)
+            self._latest.setdefault(phase, deque(maxlen=RUNS_KEPT)).append(us)
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + EVERY
             self._show()

@@ -28,7 +28,7 @@ from shardqa.errors import BadData, BadKey
 
 FIRST = 3  # passages whose names are followed
 CARRY = 0.4  # share of the way that a title in the very first passage carries
-FEW = 10  # documents that may bear a title: what more bear says little about each
+BEARERS_MOST = 10  # documents that may bear a title: what more bear says little about each
 RARE = 100  # a title of one word stands in the corpus once for so many passages at most
 RARE_ANYWAY = 5  # times that it may stand there in a small one
 LONGEST = 8  # words of a title, stop words not counted
@@ -103,7 +103,7 @@ class NamedTitles:
 
     def is_name(self, title: str, passages: int) -> bool:
         """Whether a title names something in a corpus of so many passages."""
-        if self.titles[title] > FEW:
+        if self.titles[title] > BEARERS_MOST:
             return False
         return " " in title or self.words.get(title, 0) <= max(RARE_ANYWAY, passages // RARE)
 

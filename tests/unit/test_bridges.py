@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shardqa import bridges, keys
-from shardqa.bridges import CARRY, FEW, Bridges, FirstPassage, NamedBy, NamedTitles
+from shardqa.bridges import BEARERS_MOST, CARRY, Bridges, FirstPassage, NamedBy, NamedTitles
 from shardqa.errors import BadData
 
 MILL, RIVER = keys.passage("c", "mill", 0), keys.passage("c", "river", 0)
@@ -21,8 +21,8 @@ def test_a_title_that_the_first_passages_name_leads_on_by_each_of_them() -> None
 
 
 def test_a_title_that_more_than_a_few_documents_bear_leads_nowhere() -> None:
-    assert bridges.build(FIRST, NamedTitles({"corvin mill": FEW}, {}), 1_000) is not None
-    assert bridges.build(FIRST, NamedTitles({"corvin mill": FEW + 1}, {}), 1_000) is None
+    assert bridges.build(FIRST, NamedTitles({"corvin mill": BEARERS_MOST}, {}), 1_000) is not None
+    assert bridges.build(FIRST, NamedTitles({"corvin mill": BEARERS_MOST + 1}, {}), 1_000) is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from shardqa.tensors import Array, BadTensor
 from shardqa.worker import frames
 from shardqa.worker.frames import HEADER, LENGTH, MAX_PAYLOAD, VERSION, MalformedFrame, PayloadTooLarge, Type
 
-KEPT = 4096  # orders and forms that are kept; models see few
+ORDERS_KEPT = 4096  # orders and forms that are kept; models see few
 MICROSECONDS = struct.Struct("<Q")
 START = struct.Struct("<IBBHQIIQ")  # of a TENSORS frame: header, number of items, length of MICROSECONDS, MICROSECONDS
 TENSORS = int(Type.TENSORS)  # an enum's member costs more to look up
@@ -62,7 +62,7 @@ def _array(input: Input, data: bytes) -> Array:
     return np.ndarray(input.shape, input.plain, data)
 
 
-@functools.lru_cache(maxsize=KEPT)
+@functools.lru_cache(maxsize=ORDERS_KEPT)
 def _order(head: bytes) -> Order:
     """Reads `model id, timeout, n outputs, layout`, with spaces between. Raises BadTensor, MalformedFrame."""
     words = head.split(b" ", 3)
@@ -123,7 +123,7 @@ def answer(id: int, form: OutputForm, outputs: Sequence[Array], microseconds: in
     return b"".join(parts)
 
 
-@functools.lru_cache(maxsize=KEPT)
+@functools.lru_cache(maxsize=ORDERS_KEPT)
 def _form(described: Described) -> OutputForm:
     """Raises BadTensor, PayloadTooLarge."""
     if not described:  # of a script that gives nothing

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported where they are used
     from shardqa.engine import Engine
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
-NEAR = 1 / 3  # share of the first one's score from which another answer is shown
+OTHER_SHARE = 1 / 3  # share of the first one's score from which another answer is shown
 MARKS = ("»", "«")  # around the answer where there is no colour
 
 
@@ -106,7 +106,7 @@ def others(answer: Answer) -> list[Candidate]:
     if answer.answer is None and not answer.parts:
         return []
     first = 1 if answer.answer is not None and answer.form == "span" else 0
-    return [one for one in answer.n_best[first:] if one.score >= NEAR * answer.n_best[0].score]
+    return [one for one in answer.n_best[first:] if one.score >= OTHER_SHARE * answer.n_best[0].score]
 
 
 def _named(part: Part | Answer | Candidate, answer: Answer) -> str:

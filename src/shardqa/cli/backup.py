@@ -15,7 +15,7 @@ from shardqa.loader.backup.dump import dump
 from shardqa.loader.backup.file import RecordKind, Report, count, records
 from shardqa.loader.backup.restoring import restore
 
-SHOWN = 20  # of what was left out
+REASONS_SHOWN = 20  # of what was left out
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup's file.", dir_okay=False)]
 
@@ -87,10 +87,10 @@ def _report(file: Path, report: Report, as_json: bool) -> None:
         print_json({"path": str(file), "bytes": size, "records": report.records, "left_out": report.left_out})
     else:
         out.print(f"{file}: {_held(report.records)}", markup=False)
-    for reason in report.left_out[:SHOWN]:
+    for reason in report.left_out[:REASONS_SHOWN]:
         say(f"left out: {reason}")
-    if len(report.left_out) > SHOWN:
-        say(f"left out: {len(report.left_out) - SHOWN} more; --json lists all")
+    if len(report.left_out) > REASONS_SHOWN:
+        say(f"left out: {len(report.left_out) - REASONS_SHOWN} more; --json lists all")
     if report.left_out:
         raise typer.Exit(PARTLY)
 

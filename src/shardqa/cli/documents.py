@@ -13,7 +13,7 @@ from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
 from shardqa.schema import DocumentInfo, FoundPassage
 
-SHOWN = 1_000  # documents of a list, unless more are asked for
+DOCUMENTS_SHOWN = 1_000  # documents of a list, unless more are asked for
 MARKS = ("»", "«")  # around the question's words where there is no colour
 
 
@@ -21,7 +21,7 @@ MARKS = ("»", "«")  # around the question's words where there is no colour
 def ls(
     target: Target,
     corpus: CorpusOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Documents listed; 0 lists all.")] = SHOWN,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Documents listed; 0 lists all.")] = DOCUMENTS_SHOWN,
     as_json: JsonOption = False,
 ) -> None:
     """A table of a corpus' documents: id, title, passages, bytes, source.

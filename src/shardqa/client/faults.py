@@ -13,7 +13,7 @@ from shardqa import errors
 from shardqa.errors import ClusterUnavailable, ShardqaError
 from shardqa.http_schema import Problem
 
-SHOWN = 200  # characters of a reply that is no problem
+REPLY_SHOWN = 200  # characters of a reply that is no problem
 BY_CODE: dict[str, type[ShardqaError]] = {
     cls.code: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, ShardqaError)
 }
@@ -38,7 +38,7 @@ def fault_of(reply: httpx2.Response) -> ShardqaError:
     """The fault that a reply of status 400 and above means."""
     problem = _problem(reply)
     if problem is None:
-        text = reply.text[:SHOWN].strip() or reply.reason_phrase
+        text = reply.text[:REPLY_SHOWN].strip() or reply.reason_phrase
         return RequestFailed(f"{reply.request.url} replies {reply.status_code}: {text}", "error", reply.status_code)
     known = BY_CODE.get(problem.code)
     message = f"{problem.detail}; {problem.remedy}" if known is None else problem.detail

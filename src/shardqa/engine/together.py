@@ -23,8 +23,8 @@ from shardqa.errors import ShardqaError
 from shardqa.schema import Document, Ingested
 
 AT_ONCE = 8  # documents of one `put_each` on their way alone
-SMALL = 8_192  # characters of a document that travels with others
-TOGETHER = 256  # documents of one round trip
+SMALL_DOCUMENT = 8_192  # characters of a document that travels with others
+TRIP_DOCUMENTS = 256  # documents of one round trip
 TOGETHER_CHARACTERS = 524_288  # of all their fields, or one document's more
 
 
@@ -73,7 +73,7 @@ class Together:
         outcomes: list[Ingested | ShardqaError | None] = [None] * len(documents)
         parts = _Parts(self._shards)
         for n, document in enumerate(documents):
-            if len(document.text) <= SMALL:
+            if len(document.text) <= SMALL_DOCUMENT:
                 with suppress(ShardqaError):  # put alone it is raised
                     corpus = self._documents.corpus_of(document)
                     parts.add(corpus, n, keys.doc(corpus, document.id), words_of(document, replace))
@@ -108,7 +108,7 @@ class _Part:
 
 
 class _Parts:
-    """Documents by corpus and shard, in parts of at most TOGETHER."""
+    """Documents by corpus and shard, in parts of at most TRIP_DOCUMENTS."""
 
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
@@ -126,7 +126,7 @@ class _Parts:
         part.numbers.append(number)
         part.sent.append((key, words))
         part.characters += sum(map(len, words))
-        if len(part.sent) == TOGETHER or part.characters > TOGETHER_CHARACTERS:
+        if len(part.sent) == TRIP_DOCUMENTS or part.characters > TOGETHER_CHARACTERS:
             self._full.append(self._open.pop((corpus, str(node.name))))
 
     def whole(self) -> list[_Part]:

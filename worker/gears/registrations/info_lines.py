@@ -13,7 +13,7 @@ from shardqa.worker.gears.registrations.registrations import Registration
 from shardqa.worker.gears.registrations.registry import Registry
 from shardqa.worker.statistics import WorkerStatistics
 
-SHOWN = 50  # registrations; the module keeps 256 fields
+REGISTRATIONS_SHOWN = 50  # registrations; the module keeps 256 fields
 NAME = 80  # characters
 UNSAFE = re.compile(r"[^\w.:*{}@/ -]", re.ASCII)  # what would break the line apart; names are a user's
 BUCKETS_MS = (1, 5, 10, 50, 100, 500, 1000, 5000, 10000)  # of the histogram: how many took so long at most
@@ -31,7 +31,7 @@ class InfoLines:
     def update(self) -> None:
         registrations = sorted(self._registrations, key=lambda r: -r.statistics.triggered)
         before, self._lines = self._lines, {}
-        for registration in registrations[:SHOWN]:
+        for registration in registrations[:REGISTRATIONS_SHOWN]:
             name, counts = f"{PREFIX}{registration.id}", self._counts(registration)
             same = before.pop(name, None)
             if same is None or same[0] != counts:  # a line takes long to write, and most stand still
@@ -40,7 +40,7 @@ class InfoLines:
             self._lines[name] = same
         for name in before:
             self._statistics.set(name, "")
-        self._statistics.set("registrations_not_shown", max(len(registrations) - SHOWN, 0))
+        self._statistics.set("registrations_not_shown", max(len(registrations) - REGISTRATIONS_SHOWN, 0))
         self._update_executions()
 
     def _counts(self, registration: Registration) -> tuple[int, ...]:

@@ -31,11 +31,11 @@ from shardqa.worker.runtime import KeyEvent
 
 RUNNING = 16  # events of one registration under way at once, where they await
 MAX_QUEUED = 1_000_000  # events of one registration that wait; past it they fail
-TOGETHER = 64  # events of one turn, where runs are short
-SHORT = 0.0002  # seconds of such a run
-LATELY = 4  # turns; one that was short tells, as others may have waited for a processor
+TURN_EVENTS = 64  # events of one turn, where runs are short
+SHORT_RUN = 0.0002  # seconds of such a run
+TURNS_KEPT = 4  # turns; one that was short tells, as others may have waited for a processor
 LISTED = 100  # waiting events of one registration that RG.DUMPEXECUTIONS shows
-GAP = 0.01  # seconds between two turns of short runs, in which more events come together
+TURN_GAP = 0.01  # seconds between two turns of short runs, in which more events come together
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Line:
     in_turns: int = 0  # events, until they are done
     writers: dict[int, asyncio.Future[None]] = field(default_factory=dict)  # id of an event -> who waits for its end
     listed: dict[int, Execution] = field(default_factory=dict)  # id of an event -> as which it waits or waited
-    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))  # of a run, in each of the last turns
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=TURNS_KEPT))  # of a run, in each last turn
     woken: bool = False  # `_start` is about to come
 
     def queued(self) -> int:
@@ -60,7 +60,7 @@ class Line:
         return len(self.waiting) + len(self.ready) + sum(map(len, self.busy.values())) + self.in_turns
 
     def is_short(self) -> bool:
-        return self.plain and min(self.seconds, default=1.0) <= SHORT
+        return self.plain and min(self.seconds, default=1.0) <= SHORT_RUN
 
     def take(self) -> list[KeyEvent]:
         """The events of the next turn: of different keys, whose values are read before any of them runs."""
@@ -68,7 +68,7 @@ class Line:
         if self.turns >= (1 if short else RUNNING if self.awaits else self.registration.concurrency):
             return []
         events: list[KeyEvent] = []
-        while len(events) < (TOGETHER if short else 1) and (self.ready or self.waiting):
+        while len(events) < (TURN_EVENTS if short else 1) and (self.ready or self.waiting):
             if self.ready:
                 events.append(self.ready.popleft())
                 continue
@@ -85,7 +85,7 @@ class Line:
         """Seconds until the next turn, when one of so many events took so long: half of the time is Redis' clients'."""
         if not self.is_short() or events == 1:
             return 0.0
-        return GAP if len(self.waiting) < TOGETHER else min(GAP, seconds)
+        return TURN_GAP if len(self.waiting) < TURN_EVENTS else min(TURN_GAP, seconds)
 
     def done(self, event: KeyEvent) -> None:
         """Ends an event of a turn; the next one of its key may run."""

@@ -27,9 +27,9 @@ from shardqa.worker.requests import Requests
 from shardqa.worker.socket_threads import Work
 from shardqa.worker.statistics import WorkerStatistics
 
-LONG = 0.001  # seconds of a run beside which a thread's waking does not count
+LONG_RUN = 0.001  # seconds of a run beside which a thread's waking does not count
 IN_A_ROW = 3  # long runs; single ones are those of a busy machine
-PAUSE = 1.0  # seconds that a registration's misses then go to the pool
+POOL_SECONDS = 1.0  # seconds that a registration's misses then go to the pool
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class Hosted:
     paused_until: float = 0.0  # of time.monotonic()
 
     def ran(self, seconds: float) -> None:
-        self.long_runs = self.long_runs + 1 if seconds > LONG else 0
+        self.long_runs = self.long_runs + 1 if seconds > LONG_RUN else 0
         if self.long_runs >= IN_A_ROW:
-            self.paused_until = time.monotonic() + PAUSE
+            self.paused_until = time.monotonic() + POOL_SECONDS
 
 
 class Misses:

@@ -27,7 +27,7 @@ from shardqa.worker.nodes import Cluster
 
 AHEAD = 500  # messages read at once
 CONSUMER = "worker"  # the one consumer of each group
-PAUSE = "PAUSE"  # how the text of a flat_error begins that pauses its registration
+PAUSE_WORD = "PAUSE"  # how the text of a flat_error begins that pauses its registration
 RETRY = 1.0  # seconds before a stream is looked at again whose reading failed (its slot moves, memory is short)
 
 
@@ -259,7 +259,7 @@ class Streams:
     async def _passes_over(self, follower: Follower, run: Run) -> bool:
         """Whether a batch that failed counts as done."""
         registration = follower.registration
-        if run.errors and run.errors[0].startswith(PAUSE):
+        if run.errors and run.errors[0].startswith(PAUSE_WORD):
             registration.status = "PAUSED"
             return False
         match registration.stream.policy:

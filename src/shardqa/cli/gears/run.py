@@ -28,10 +28,10 @@ from shardqa.cli.progress import ProgressLines
 from shardqa.errors import ClusterUnavailable, ShardqaError
 
 SCRIPT_SECONDS = 900.0  # seconds for one command: a script may import large packages, and pip may install them
-GRACE = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
+ID_SECONDS = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
 LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
-SHOWN = 20  # errors that are printed; --json has all
-LAST = "REQUIREMENTS"  # takes all words that follow
+ERRORS_SHOWN = 20  # errors that are printed; --json has all
+LAST_OPTION = "REQUIREMENTS"  # takes all words that follow
 
 
 class ScriptFailed(ShardqaError):
@@ -91,15 +91,15 @@ def run(
 def _words(script: Path, args: list[str], requirements: list[str], watch: bool) -> list[str]:
     """The words that follow the script in RG.PYEXECUTE. Raises WrongSetting."""
     upper = [word.upper() for word in args]
-    if LAST in upper:
-        at = upper.index(LAST)
+    if LAST_OPTION in upper:
+        at = upper.index(LAST_OPTION)
         args, requirements = args[:at], [*args[at + 1 :], *requirements]
     if watch and "UNBLOCKING" in upper:
         raise WrongSetting("UNBLOCKING and --watch don't go together: --watch shows each run to its end")
     if watch:
         args += [] if "ID" in upper else ["ID", script.stem]
         args += [] if "UPGRADE" in upper else ["UPGRADE"]
-    return [*args, *([LAST, *requirements] if requirements else [])]
+    return [*args, *([LAST_OPTION, *requirements] if requirements else [])]
 
 
 def masters_of(target: Target) -> Masters:
@@ -157,7 +157,7 @@ def _sent(masters: Masters, initiator: tuple[str, int], *words: str) -> Any:
         return done.result()
     except KeyboardInterrupt:
         with suppress(RedisError, FutureTimeout):
-            _abort(masters, initiator, done.result(GRACE))
+            _abort(masters, initiator, done.result(ID_SECONDS))
         raise
 
 
@@ -239,10 +239,10 @@ def _print(outcome: ScriptOutcome, as_json: bool) -> None:
     for result in outcome.results:
         sys.stdout.write((result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)) + "\n")
     sys.stdout.flush()
-    for error in outcome.errors[:SHOWN]:
+    for error in outcome.errors[:ERRORS_SHOWN]:
         say(error)
-    if len(outcome.errors) > SHOWN:
-        say(f"and {len(outcome.errors) - SHOWN} more errors; --json has them")
+    if len(outcome.errors) > ERRORS_SHOWN:
+        say(f"and {len(outcome.errors) - ERRORS_SHOWN} more errors; --json has them")
     if outcome.registered:
         say("registered")
     elif outcome.status == "running":

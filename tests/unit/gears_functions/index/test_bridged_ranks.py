@@ -81,7 +81,7 @@ def titles_of(passages: list[Passage]) -> list[tuple[str, tuple[str, ...]]]:
         (document, words)
         for document, words in found
         if len(found) >= bridges.TITLED
-        and bearers[words] <= bridges.FEW
+        and bearers[words] <= bridges.BEARERS_MOST
         and (len(words) > 1 or times[words[0]] <= rare)
     ]
 
