@@ -1,6 +1,7 @@
 /* AI.CONFIG: what RedisAI let programs change while the server runs. */
 #include "ai/ai_config.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,12 +54,23 @@ static int load_backend(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* Where RedisAI looks for its backends, unless it is told: beside the module. */
+static int reply_backends_beside(RedisCtx *ctx) {
+    Dl_info module;
+    char path[4096];
+    if (!dladdr(&shardqa, &module) || !strrchr(module.dli_fname, '/')) return redis.ReplyWithNull(ctx);
+    int folder = (int)(strrchr(module.dli_fname, '/') - module.dli_fname);
+    snprintf(path, sizeof path, "%.*s/backends", folder, module.dli_fname);
+    return redis.ReplyWithStringBuffer(ctx, path, strlen(path));
+}
+
 /* AI.CONFIG GET: nil for a name that has no value here. */
 static int get(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 3) return redis.WrongArity(ctx);
     if (text_is(argv[2], "MODEL_CHUNK_SIZE")) return redis.ReplyWithLongLong(ctx, shardqa.arguments.chunk_size);
     const char *path = shardqa.arguments.backends_path;
-    if (text_is(argv[2], "BACKENDSPATH") && path) return redis.ReplyWithStringBuffer(ctx, path, strlen(path));
+    if (text_is(argv[2], "BACKENDSPATH"))
+        return path ? redis.ReplyWithStringBuffer(ctx, path, strlen(path)) : reply_backends_beside(ctx);
     return redis.ReplyWithNull(ctx);
 }
 

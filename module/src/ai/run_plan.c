@@ -38,37 +38,35 @@ int run_plan_input(const struct run_plan *plan, int index) {
 
 /* ---- with counts ---- */
 
-/* What is said of each kind of words. */
+/* What is said of each kind of words: of a model's and of a script's, each as RedisAI says it. */
 struct words_of {
     const char *name; /* before their number */
-    const char *bad_count, *not_positive, *too_few[2];
+    const char *bad_count[2], *not_positive, *too_few[2];
 };
 #define TOO_FEW(what, command)                                                                                         \
-    "ERR number of " what " keys to " command " command does not match the number of given arguments"
-static const struct words_of INPUTS = {"INPUTS",
-                                       "ERR Invalid argument for input_count",
-                                       "ERR Input count must be a positive integer",
-                                       {TOO_FEW("input", "AI.MODELEXECUTE"), TOO_FEW("input", "AI.SCRIPTEXECUTE")}};
-static const struct words_of OUTPUTS = {"OUTPUTS",
-                                        "ERR Invalid argument for output_count",
-                                        "ERR Output count must be a positive integer",
-                                        {TOO_FEW("output", "AI.MODELEXECUTE"), TOO_FEW("output", "AI.SCRIPTEXECUTE")}};
-static const struct words_of KEYS = {
-    "KEYS",
-    "ERR Invalid or negative value found in number of KEYS",
-    "ERR Invalid or negative value found in number of KEYS",
-    {NULL, "ERR Number of pre declared KEYS to be used in the command does not match the number of given arguments"}};
+    "ERR number of " what " to " command " command does not match the number of given arguments"
+#define BAD_COUNT(what) "ERR Invalid argument for " what " count in AI.SCRIPTEXECUTE"
+#define NOT_POSITIVE(what) "ERR " what " count must be a positive integer"
+#define NO_VALUE "ERR No value provided for TIMEOUT"
+#define BAD_KEYS "ERR Invalid or negative value found in number of KEYS"
+#define FEW_KEYS                                                                                                       \
+    "ERR Number of pre declared KEYS to be used in the command does not match the number of given arguments"
+static const struct words_of INPUTS = {
+    "INPUTS", {"ERR Invalid argument for input_count", BAD_COUNT("inputs")}, NOT_POSITIVE("Input"),
+    {TOO_FEW("input keys", "AI.MODELEXECUTE"), TOO_FEW("inputs", "AI.SCRIPTEXECUTE")}};
+static const struct words_of OUTPUTS = {
+    "OUTPUTS", {"ERR Invalid argument for output_count", BAD_COUNT("outputs")}, NOT_POSITIVE("Output"),
+    {TOO_FEW("output keys", "AI.MODELEXECUTE"), TOO_FEW("outputs", "AI.SCRIPTEXECUTE")}};
+static const struct words_of KEYS = {"KEYS", {NULL, BAD_KEYS}, BAD_KEYS, {NULL, FEW_KEYS}};
 static const struct words_of ARGS = {
-    "ARGS",
-    "ERR Invalid argument for ARGS count",
-    "ERR ARGS count must be a positive integer",
-    {NULL, "ERR number of ARGS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
+    "ARGS", {NULL, BAD_COUNT("args")}, NOT_POSITIVE("ARGS"), {NULL, TOO_FEW("args", "AI.SCRIPTEXECUTE")}};
 
 /* `n word…` from argv[*at]. */
 static bool read_counted(RedisString **argv, int *at, int end, const struct words_of *of, bool script,
                          struct span *span, char *error) {
     long long n;
-    if (*at >= end || redis.StringToLongLong(argv[*at], &n) != REDIS_OK) return fail(error, of->bad_count);
+    if (script && *at >= end) return fail(error, "ERR Invalid arguments provided to AI.SCRIPTEXECUTE");
+    if (*at >= end || redis.StringToLongLong(argv[*at], &n) != REDIS_OK) return fail(error, of->bad_count[script]);
     if (n < (script ? 0 : 1)) return fail(error, of->not_positive);
     if (n > end - *at - 1) return fail(error, of->too_few[script]);
     *span = (struct span){.first = *at + 1, .count = (int)n};
@@ -77,11 +75,10 @@ static bool read_counted(RedisString **argv, int *at, int end, const struct word
 }
 
 /* In a DAG the whole has a TIMEOUT, not its parts. */
-static bool read_timeout(RedisString **argv, int *at, int end, bool in_dag, long long *timeout_ms, char *error) {
+static bool read_timeout(RedisString **argv, int *at, int end, bool in_dag, struct run_plan *plan, char *error) {
     if (in_dag) return fail(error, "ERR TIMEOUT not allowed within a DAG command");
-    if (*at >= end) return fail(error, "ERR No value provided for TIMEOUT");
-    if (!text_number(argv[(*at)++], 1, 1LL << 40, timeout_ms)) return fail(error, "ERR Invalid value for TIMEOUT");
-    return true;
+    if (*at >= end) return fail(error, plan->script && plan->counted ? NO_VALUE " in AI.SCRIPTEXECUTE" : NO_VALUE);
+    return text_number(argv[(*at)++], 1, 1LL << 40, &plan->timeout_ms) || fail(error, "ERR Invalid value for TIMEOUT");
 }
 
 /* INPUTS, OUTPUTS and TIMEOUT, in this order. */
@@ -94,7 +91,7 @@ static bool read_model(RedisString **argv, int at, int end, bool in_dag, struct 
     if (!read_counted(argv, &at, end, &OUTPUTS, false, &plan->outputs, error)) return false;
     if (at < end && text_is(argv[at], "TIMEOUT")) {
         at++;
-        if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+        if (!read_timeout(argv, &at, end, in_dag, plan, error)) return false;
     }
     return at == end || fail_at(error, argv[at]);
 }
@@ -117,7 +114,7 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
         } else if (text_is(argv[at], "TIMEOUT") && !timeout) {
             at++;
             timeout = true;
-            if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+            if (!read_timeout(argv, &at, end, in_dag, plan, error)) return false;
         } else {
             return fail_at(error, argv[at]);
         }
@@ -132,7 +129,7 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
 static bool read_deprecated(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
     if (at < end && text_is(argv[at], "TIMEOUT")) {
         at++;
-        if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+        if (!read_timeout(argv, &at, end, in_dag, plan, error)) return false;
     }
     if (at >= end || !text_is(argv[at], "INPUTS")) {
         if (!plan->script) return fail(error, "ERR INPUTS not specified");
