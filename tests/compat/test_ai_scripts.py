@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redis.exceptions import ResponseError
+from redis.backoff import ConstantBackoff
+from redis.exceptions import ResponseError, TryAgainError
+from redis.retry import Retry
 
 from tests.nodes import Node, wait_until
 
@@ -89,7 +91,8 @@ Run = Callable[..., Any]
 @pytest.fixture
 def run(redis_node: Node) -> Run:
     """Commands on a node that has model ai:m, script ai:s, tensors ai:a and ai:b."""
-    client: Any = redis_node.client(protocol=2)
+    patience = Retry(ConstantBackoff(0.5), 240)  # a worker that imports torch on a busy machine answers nobody
+    client: Any = redis_node.client(protocol=2, retry=patience, retry_on_error=[TryAgainError])
     if not client.exists("ai:s"):
         client.execute_command("AI.MODELSTORE", "ai:m", "TORCH", "CPU", "BLOB", adder())
         client.execute_command("AI.MODELSTORE", "ai:onnx", "ONNX", "CPU", "BLOB", onnx_models.adder())
