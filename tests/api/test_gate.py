@@ -51,6 +51,7 @@ TABLE: dict[str, tuple[str | None, str, object, int]] = {
     "GET /v1/files/{name}": ("ask", f"/v1/files/Bob?{WHERE}", None, 404),
     "GET /v1/pages/{name}": ("ask", f"/v1/pages/Bob?{WHERE}&start=0&end=3", None, 404),
     "POST /v1/files": ("ingest", f"/v1/files?{WHERE}", None, 415),
+    "GET /v1/tasks": ("ingest", f"/v1/tasks?{WHERE}", None, 200),
     "GET /v1/tasks/{id}": ("ingest", "/v1/tasks/none", None, 404),
     "DELETE /v1/tasks/{id}": ("ingest", "/v1/tasks/none", None, 404),
     "PUT /v1/files/{name}": ("ingest", f"/v1/files/weir.txt?{WHERE}", "A weir.", 201),
