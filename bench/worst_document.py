@@ -43,7 +43,7 @@ from shardqa.schema import Document, Ingested
 from shardqa_toolchain import squad
 
 sys.path.append(str(ROOT))  # a bench is run as a file
-from tests.faults.running_api import running_api
+from tests.api.conftest import running_api
 
 QUIET_SECONDS = 15.0
 SETTLED_SECONDS = 2.5  # until what a connection took is given back
@@ -286,14 +286,15 @@ def main(
     print(f"questions beside hostile documents, {machine.label()}", flush=True)
     with temporary_cluster(3, vectors=True) as cluster, tempfile.TemporaryDirectory() as folder:
         settings = settings_of(cluster, "quiet")
-        with running_api(settings, Path(folder)) as (url, _), Client(url, timeout=120) as client:
+        served = {"redis": settings.redis, "corpus": settings.corpus, "timeout": settings.timeout}
+        with running_api(Path(folder), **served) as api, Client(api.url, timeout=120) as client:
 
             async def run() -> None:
                 async with await Engine.connect(settings) as engine:
                     await ingest(engine, SourceFiles([ROOT / "seeds" / "documents"]), "quiet")
                     putting = Putting(cluster, engine, client)
-                    worst, *_ = await explore(putting, url, questions, seed, documents)
-                    await judge(putting, url, questions, worst, repeats)
+                    worst, *_ = await explore(putting, api.url, questions, seed, documents)
+                    await judge(putting, api.url, questions, worst, repeats)
 
             asyncio.run(run())
 

@@ -127,7 +127,7 @@ def running_api(folder: Path, before: str = "", **settings: object) -> Iterator[
         yield server
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(90)
 
 
 def refused_start(*flags: str, folder: Path | None = None, env: dict[str, str]) -> str:
