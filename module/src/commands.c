@@ -250,7 +250,7 @@ static const struct command COMMANDS[] = {
      "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations",
      "admin dangerous slow"},
     {"RG.PAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS,
-     "Stops stream registrations from reading, on this shard", "O(N) in the registrations named",
+     "Stops stream registrations from reading, on all shards", "O(N) in the registrations named",
      "admin dangerous slow"},
     {"RG.UNPAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS,
      "Lets stream registrations read again", "O(N) in the registrations named", "admin dangerous slow"},
