@@ -117,8 +117,7 @@ def encode(encoder: Path, rows: Sequence[Callable[[], Row]], cache: Path) -> NDA
 
 
 def _run(session: object, row: Row) -> NDArray[np.int8]:
-    feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
-    vector: NDArray[np.int8] = session.run([embedding.OUTPUT], feeds)[0][0]  # type: ignore[attr-defined]
+    vector: NDArray[np.int8] = session.run([embedding.OUTPUT], row.feeds())[0][0]  # type: ignore[attr-defined]
     return vector
 
 

@@ -84,8 +84,7 @@ def alone(encoder: Path, paragraphs: list[squad.Paragraph]) -> float:
     start = perf_counter()
     for title, ids in pieces:
         row = embedding.passage_row(title, ids)
-        feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
-        session.run([embedding.OUTPUT], feeds)
+        session.run([embedding.OUTPUT], row.feeds())
     return len(pieces) / (perf_counter() - start)
 
 

@@ -99,8 +99,7 @@ class Encoder:
         if digest not in self._known:
             pieces = self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids
             row = embedding.passage_row(*pieces)
-            feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
-            self._known[digest] = self._session.run([embedding.OUTPUT], feeds)[0][0]
+            self._known[digest] = self._session.run([embedding.OUTPUT], row.feeds())[0][0]
             if len(self._known) % 500 == 0:
                 self.save()
         vector: NDArray[np.int8] = self._known[digest]

@@ -61,6 +61,10 @@ class Row:
         """Returns 1 for every token: a row alone has no padding, int64 [n]."""
         return np.ones(len(self.input_ids), dtype=np.int64)
 
+    def feeds(self) -> dict[str, NDArray[np.int64]]:
+        """The network's inputs by name, for this row alone; int64 [1, n]."""
+        return Batch((0,), self.input_ids[None], self.attention_mask[None], self.token_type_ids[None]).feeds()
+
     def __len__(self) -> int:
         return len(self.input_ids)
 

@@ -61,10 +61,5 @@ class ShardEncoder:
         await self._copies.obtain(keys.ENCODER)
 
     async def _run(self, row: Row) -> NDArray[np.int8]:
-        feeds = {
-            "input_ids": row.input_ids[None],
-            "attention_mask": row.attention_mask[None],
-            "token_type_ids": row.token_type_ids[None],
-        }
-        output = (await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT]))[embedding.OUTPUT]
+        output = (await self._copies.run(keys.ENCODER, row.feeds(), [embedding.OUTPUT]))[embedding.OUTPUT]
         return output.ravel().astype(np.int8, copy=False)

@@ -27,8 +27,7 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of an ONNX encoder.
     tokenizer, session = Tokenizer.load(shipped.folder()), open_session(folder, 1)
 
     def vector(row: Row) -> NDArray[np.float32]:
-        feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
-        found = session.run([embedding.OUTPUT], feeds)[0][0].astype(np.float32)
+        found = session.run([embedding.OUTPUT], row.feeds())[0][0].astype(np.float32)
         return np.asarray(found / np.linalg.norm(found))
 
     pool, held = questions.pool(), [one for one in questions.records() if questions.is_held_out(one)]

@@ -26,7 +26,7 @@ from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import embedding, evidence, sentences
 from shardqa.models.embedding import StoredVector
-from shardqa.models.reader import Row, RowLogits, batches, best_spans, join, null_logit
+from shardqa.models.reader import Row, RowLogits, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
@@ -65,8 +65,7 @@ class Encoder:
         return QuestionVector(ENCODER, self._run(embedding.row(self._tokenizer.question(question))).tobytes())
 
     def _run(self, row: Row) -> NDArray[np.int8]:
-        (batch,) = batches([row])
-        (vectors,) = self._session.run([embedding.OUTPUT], batch.feeds())
+        (vectors,) = self._session.run([embedding.OUTPUT], row.feeds())
         return np.asarray(vectors[0], dtype=np.int8)
 
 
