@@ -1,15 +1,12 @@
 // An answer as elements: the answer in its passage, the other candidates, the times, the shards.
 
 import { actions, placeOf } from "/static/actions.js";
-import { HOLLOW } from "/static/followup.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
 import { passagesLeft } from "/static/passages.js";
 import { listsOf, sentencesAround, split } from "/static/text.js";
 import { why } from "/static/why.js";
 
 const LONG = 90; // characters of an answer that gets smaller type
-const NEAR = 1 / 3; // share of the first one's score from which another answer is possible
-const SAY_NOTHING = new Set("a an and as at by for from he her his in is it its of on or she that the their these they this those to was were with".split(" "));
 const PHASES = [
   ["cache", "looked for a kept answer"],
   ["terms", "collected term statistics"],
@@ -37,7 +34,7 @@ const isFar = (answer) => answer.no_answer && answer.parts.length === 0;
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
-  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${nearest(answer)[0].text}`;
+  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${answer.parts[0].text}`;
   return `Answer: ${answer.answer}. ${answer.pinned ? "Pinned" : confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
@@ -90,26 +87,9 @@ function noAnswerCard(answer) {
     { class: "card answer none", "aria-label": "No sure answer" },
     make("p", { class: "answer-text" }, "No sure answer."),
     make("p", { class: "lead" }, answer.absent.length > 0 ? ["No passage has ", named(answer.absent), ". "] : "", "These sentences come nearest."),
-    nearest(answer).map((part) => excerpt(answer, part)),
+    answer.parts.map((part) => excerpt(answer, part)),
     actions(answer),
   );
-}
-
-/** The sentences that have a word of the question, themselves or in their title; all where none has, since then they are
- * found by what they mean. */
-function nearest({ question, parts }) {
-  const about = parts.filter((part) => isAbout(question, `${part.title} ${part.text}`));
-  return about.length > 0 ? about : parts;
-}
-
-const STEM = 4; // letters that two forms of a word share at least
-
-/** Whether a text has a word of the question that says something, in whatever form. */
-function isAbout(question, text) {
-  const wanted = [...wordsOf(question)].filter((word) => !HOLLOW.has(word));
-  const said = [...wordsOf(text)];
-  const stem = (word) => word.slice(0, Math.max(STEM, word.length - 3));
-  return wanted.some((word) => said.some((other) => other === word || (word.length > STEM && stem(word) === stem(other))));
 }
 
 /** What the documents leave out, in pieces; `look` makes something of each word. */
@@ -222,7 +202,7 @@ function partialNote(answer) {
 }
 
 function candidatesSection(answer) {
-  const others = possible(answer);
+  const others = answer.n_best.filter((one) => one.possible);
   if (others.length === 0) return null;
   return make(
     "section",
@@ -231,21 +211,6 @@ function candidatesSection(answer) {
     make("ol", { class: "candidates" }, others.map((one) => candidateRow(answer, one))),
   );
 }
-
-/** Candidates near the first one's score that say something which neither the answer, the question nor one before says. */
-function possible(answer) {
-  const said = [wordsOf(answer.answer ?? ""), wordsOf(answer.question)];
-  const isWanted = (one) => !answer.no_answer || isAbout(answer.question, `${one.title} ${one.passage}`);
-  return answer.n_best.filter(isWanted).filter((one) => {
-    const own = wordsOf(one.answer);
-    if (one.score < NEAR * answer.n_best[0].score || said.some((other) => [...own].every((word) => other.has(word)))) return false;
-    said.push(own);
-    return true;
-  });
-}
-
-/** The words of a text that say something. */
-const wordsOf = (text) => new Set((text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !SAY_NOTHING.has(word)));
 
 /** The shard whose reader found the answer; a span is always the first of the candidates. */
 const shardOf = (answer) => answer.n_best[0].shard;

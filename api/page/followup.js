@@ -3,7 +3,7 @@
 const POINTING = new Set("he him she it they them".split(" "));
 const POSSESSIVE = new Set("his her its their".split(" "));
 const NEAR = 8; // words, within which "its" is hardly of something that the question itself names
-export const HOLLOW = new Set("a about an and are be but can did do does for from had has have how in is long many may much must of often on or so the then to was were what when where which who whom whose why will with".split(" "));
+const HOLLOW = new Set("a about an and are be but can did do does for from had has have how in is long many may much must of often on or so the then to was were what when where which who whom whose why will with".split(" "));
 
 /** Whether a question leaves unsaid what it is about. */
 export function goesOn(question) {

@@ -63,6 +63,8 @@ export interface Candidate {
   place: Place | null;
   metadata: Metadata;
   evidence: Evidence[];
+  /** Worth showing to people beside the answer, or where there is none. */
+  possible: boolean;
 }
 
 /** Offsets count code points, as Python does; JavaScript's strings count UTF-16 units. */

@@ -179,6 +179,7 @@ class Candidate(BaseModel):
     place: Place | None = None  # where it stands in the file: page, headings, row …
     metadata: dict[str, Any] = Field(default_factory=dict)  # of its document
     evidence: list[Evidence] = Field(default_factory=list)  # its own sentence
+    possible: bool = False  # worth showing to people beside the answer, or where there is none
 
 
 class ShardUse(BaseModel):

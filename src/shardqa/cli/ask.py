@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # imported where they are used
     from shardqa.engine import Engine
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
-OTHER_SHARE = 1 / 3  # share of the first one's score from which another answer is shown
 MARKS = ("»", "«")  # around the answer where there is no colour
 
 
@@ -92,21 +91,13 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
         for more in further(answer):
             _line("because", Text(more))
     _line("score", Text(_score(answer)))
-    for candidate in others(answer):
+    for candidate in filter(lambda one: one.possible, answer.n_best):
         _line("also", _candidate(candidate, answer))
     _line("time", Text(times(answer)))
     for warning in answer.warnings:
         _line("warning", Text(warning, style="yellow"))
     if answer.partial:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
-
-
-def others(answer: Answer) -> list[Candidate]:
-    """Other answers that are possible: near the first one's score; none where the documents don't speak of it."""
-    if answer.answer is None and not answer.parts:
-        return []
-    first = 1 if answer.answer is not None and answer.form == "span" else 0
-    return [one for one in answer.n_best[first:] if one.score >= OTHER_SHARE * answer.n_best[0].score]
 
 
 def _named(part: Part | Answer | Candidate, answer: Answer) -> str:

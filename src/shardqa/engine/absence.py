@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from shardqa import analysis
 from shardqa.answer_lines import FAR
-from shardqa.engine import languages
+from shardqa.engine import languages, showing
 from shardqa.question import Question
 from shardqa.schema import Composed, MergedCandidates, Part
 from shardqa.statistics import CorpusStatistics
@@ -22,6 +22,6 @@ def worded(wording: str, absent: Sequence[str]) -> list[str]:
 
 
 def nearest(merged: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
-    """Returns None where they are about something else: by the score, or as no passage has any word of the question."""
+    """The best sentences; none where all are about something else: by the score, or as no passage has a word of it."""
     is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(merged.absent)
-    return [] if is_far else merged.likeliest
+    return [] if is_far else showing.same_matter(question.text, merged.likeliest)

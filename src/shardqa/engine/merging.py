@@ -9,7 +9,7 @@ from typing import Any, Literal
 from shardqa import metadata
 from shardqa.answer_lines import Lines
 from shardqa.config import MAX_N_BEST
-from shardqa.engine import absence, languages
+from shardqa.engine import absence, languages, showing
 from shardqa.keys import DocumentName
 from shardqa.models import metrics
 from shardqa.models.reading_record import ShardReading, SpanRecord
@@ -134,11 +134,12 @@ def conclude(
     answer = best if best is not None and best.score >= threshold else None
     head = answer.head if answer else None
     parts = answer.parts if answer else absence.nearest(merged, question, best)
+    text, n_best = answer.text(form) if answer else None, merged.candidates[: question.n_best]
     return Answer(
         question=question.wording,
         corpus=question.asked_of,
         form=form,
-        answer=answer.text(form) if answer else None,
+        answer=text,
         score=best.score if best else 0.0,
         no_answer=answer is None,
         needed=threshold,
@@ -155,7 +156,7 @@ def conclude(
         metadata=answer.metadata if answer else None,
         evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,
-        n_best=merged.candidates[: question.n_best],
+        n_best=showing.others(question.text, text, n_best) if parts else n_best,
         cached=cache is not None and not question.view,
         cache=None if question.view else cache,
         partial=bool(failed),

@@ -19,7 +19,7 @@ from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import Target
 from shardqa.cli.verbs import VERBS, leaves, summary_of
 from shardqa.http_schema import Problem
-from shardqa.schema import Answer, Candidate, FoundPassage, Highlight, Part, Timing
+from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
@@ -342,19 +342,6 @@ def test_an_answers_parts_and_what_is_none_are_said(
     ask.show(answer)
     output = capsys.readouterr().out
     assert [line for line in lines if line not in output] == []
-
-
-def test_other_answers_are_those_near_the_first_and_none_of_another_matter() -> None:
-    every = [
-        Candidate(
-            answer=text, score=score, corpus="c", document="d", title="t", start=0, end=1, passage="p", passage_start=0,
-            shard="s", rank_score=1.0, margin=0.0, place=None, metadata={}, evidence=[],
-        )
-        for text, score in (("287 m", 0.15), ("278 m", 0.06), ("by", 0.01))
-    ]  # fmt: skip
-    far = refusal(failed=[]).model_copy(update={"n_best": every})
-    near = far.model_copy(update={"parts": [PART]})
-    assert [[one.answer for one in ask.others(answer)] for answer in (far, near)] == [[], ["287 m", "278 m"]]
 
 
 def test_a_line_of_redis_log_becomes_readable_and_noise_goes() -> None:

@@ -1,0 +1,45 @@
+"""Decides what people are shown beside an answer, or in place of one: nothing of another matter, nothing twice.
+
+Pages, search box and command line show what is decided here; programs have all candidates with their scores.
+"""
+
+from collections.abc import Sequence
+
+from shardqa import analysis
+from shardqa.engine import languages
+from shardqa.schema import Candidate, Part
+
+NEAR = 1 / 3  # share of the first one's score from which another answer is possible
+STEM = 4  # letters that two forms of a word share at least
+
+
+def same_matter(question: str, parts: Sequence[Part]) -> list[Part]:
+    """The parts that have a word of the question, or their title has; all where none has, since meaning led there."""
+    wanted = _matter(question)
+    return [one for one in parts if wanted & _matter(f"{one.title} {one.text}")] or list(parts)
+
+
+def others(question: str, answer: str | None, n_best: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, marked as `possible` where they are near the first and say what none of the others says.
+
+    Without an answer they are guesses, which must have a word of the question in their passage or its title, too.
+    """
+    said, wanted = [_content(answer or ""), _content(question)], _matter(question)
+    marked = list[Candidate]()
+    for one in n_best:
+        own = _content(one.answer)
+        is_of_it = answer is not None or wanted & _matter(f"{one.title} {one.passage}")
+        possible = bool(is_of_it) and one.score >= NEAR * n_best[0].score and not any(own <= other for other in said)
+        said += [own] * possible
+        marked.append(one.model_copy(update={"possible": True}) if possible else one)
+    return marked
+
+
+def _content(text: str) -> set[str]:
+    return {word for word in analysis.words(text) if word not in analysis.STOP_WORDS}
+
+
+def _matter(text: str) -> set[str]:
+    """What a text is about: its words without endings, and without those that any question may have."""
+    words = (word for word in analysis.words(text) if word not in languages.ENGLISH)
+    return {word[: max(STEM, len(word) - 3)] if len(word) > STEM else word for word in words}
