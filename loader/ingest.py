@@ -5,10 +5,10 @@ the queue and the tasks. Running it again resumes: a shard that has the same tex
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from hashlib import blake2b
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from shardqa.engine import Engine
 from shardqa.engine.together import SMALL_DOCUMENT
@@ -26,6 +26,7 @@ FAILOVER_SECONDS = 120.0  # seconds for a shard that fails over or whose slots m
 # others beside it and half a machine. A shard goes on beyond its own deadline, and one of the retries finds it done.
 SECONDS_PER_MEGABYTE = 20.0
 LATE_IN_A_ROW = 16  # documents out of patience with none put in between: then it is the shard that hangs, not they
+ENDING_SECONDS = 30.0  # for what is on its way when the run ends
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
 
@@ -115,22 +116,25 @@ class _Run:
 
     async def put_all(self, queue: _Queue, source: Source) -> None:
         while (numbered := await queue.get()) is not None:
-            documents = [document for _, document in numbered]
-            outcomes: list[Ingested | ShardqaError | None] = [None]
-            if len(documents) > 1:
-                outcomes = await self._engine.together.put_together(documents, self._replace)
-            for document, outcome in zip(documents, outcomes, strict=True):
-                if isinstance(outcome, Ingested):
-                    self._late = 0
-                    self.summary.count(document, outcome)
-            for document, outcome in zip(documents, outcomes, strict=True):
-                if not isinstance(outcome, Ingested):
-                    await self._put(document, late=isinstance(outcome, AnswerTimeout))
-            for number, _ in numbered:
-                del self._under_way[number]
-            self._tell_stored(source.done())
-            self.summary.seconds = monotonic() - self.started
-            self._progress(self.summary)
+            await _to_its_end(self._put_some(numbered, source))
+
+    async def _put_some(self, numbered: list[_Numbered], source: Source) -> None:
+        documents = [document for _, document in numbered]
+        outcomes: list[Ingested | ShardqaError | None] = [None]
+        if len(documents) > 1:
+            outcomes = await self._engine.together.put_together(documents, self._replace)
+        for document, outcome in zip(documents, outcomes, strict=True):
+            if isinstance(outcome, Ingested):
+                self._late = 0
+                self.summary.count(document, outcome)
+        for document, outcome in zip(documents, outcomes, strict=True):
+            if not isinstance(outcome, Ingested):
+                await self._put(document, late=isinstance(outcome, AnswerTimeout))
+        for number, _ in numbered:
+            del self._under_way[number]
+        self._tell_stored(source.done())
+        self.summary.seconds = monotonic() - self.started
+        self._progress(self.summary)
 
     async def _put(self, document: Document, late: bool) -> None:
         """`late`: a try ran out of time: the shard went on, and what a later try finds there is of this run."""
@@ -160,3 +164,17 @@ class _Run:
             return
         self._late = 0
         self.summary.count(document, done, late)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Awaits it, also where the run ends meanwhile: what is on its way to a shard arrives, and is to be counted."""
+    task, end = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as cancelled:
+            asyncio.get_running_loop().call_later(ENDING_SECONDS, task.cancel)
+            end = cancelled
+    if end is not None:
+        raise end
+    task.result()

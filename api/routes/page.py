@@ -84,6 +84,11 @@ async def corpus_page() -> FileResponse:
     return FileResponse(FOLDER / "corpus.html", headers=FRESH)
 
 
+@router.get("/llms.txt", dependencies=[OPEN])
+async def for_programs() -> FileResponse:
+    return FileResponse(FOLDER / "llms.txt", headers=FRESH)
+
+
 @router.get("/favicon.ico", dependencies=[OPEN])
 async def icon() -> FileResponse:
     return FileResponse(FOLDER / "icon.svg", headers=FRESH)

@@ -252,4 +252,6 @@ def test_whatever_reads_documents_waits_for_a_place(busy: FastAPI, serve: Serve)
         status = send(server, method, path, None, body)[0]
         assert (status == 429) == (needed is not None), operation
     assert send(server, "GET", "/?q=who&%70lain=1", None)[0] == 429
-    assert [send(server, "GET", path, None)[0] for path in ("/", "/?q=who", "/docs", "/openapi.json")] == [200] * 4
+    assert [send(server, "GET", path, None)[0] for path in ("/", "/?q=who", "/docs", "/openapi.json", "/llms.txt")] == [
+        200
+    ] * 5

@@ -207,7 +207,7 @@ async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summ
 
 @contextmanager
 def _told_when_stopped(show: Progress) -> Iterator[Progress]:
-    """Yields a callback for the summary after each document; a Ctrl-C says what was written until then."""
+    """Yields a callback for the summary after each document; a Ctrl-C says what was written, which is awaited."""
     latest = Summary()
 
     def note(summary: Summary) -> None:
@@ -220,8 +220,10 @@ def _told_when_stopped(show: Progress) -> Iterator[Progress]:
     except (asyncio.CancelledError, ShardqaError) as stop:
         is_some = latest.documents + latest.unchanged > 0
         if is_some or isinstance(stop, asyncio.CancelledError):
+            task = asyncio.current_task()
+            least = "at least " if task is not None and task.cancelling() > 1 else ""  # the second did not wait
             written = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
-            say(f"stopped: {written}; what is written stays, and the same command goes on from there")
+            say(f"stopped: {least}{written}; what is written stays, and the same command goes on from there")
         if is_some and isinstance(stop, ShardqaError):
             faults.report(stop)
             raise typer.Exit(PARTLY) from stop

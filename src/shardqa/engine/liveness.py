@@ -27,6 +27,7 @@ class Liveness:
     async def guard(self, node: ClusterNode, call: Awaitable[Any]) -> Any:
         """The result of `call`, a command on the node. Raises Unresponsive, and what the call raises."""
         waiting = asyncio.ensure_future(call)
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to take it
         try:
             while not waiting.done():
                 if str(node.name) in self._down:

@@ -1,5 +1,6 @@
 """One document's fault does nothing to the others of a run."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +69,25 @@ async def test_many_late_documents_among_others_do_not_end_the_run(late_engine: 
 async def test_a_shard_that_finishes_nothing_ends_the_run(late_engine: Any) -> None:
     with pytest.raises(AnswerTimeout):
         await ingest.ingest(late_engine, Texts(*(f"late-{n}" for n in range(100))), "c")
+
+
+async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: Any) -> None:
+    put, begun, told = late_engine.put, asyncio.Event(), list[int]()
+
+    async def late(*document: Any) -> Any:
+        begun.set()
+        await asyncio.sleep(0.1)
+        return await put(*document)
+
+    late_engine.put = late
+    run = asyncio.create_task(
+        ingest.ingest(late_engine, Texts("a"), "c", lambda summary: told.append(summary.documents))
+    )
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert told == [1]
 
 
 class SlowEngine(LateEngine):
