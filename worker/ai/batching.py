@@ -30,6 +30,7 @@ from shardqa.worker.ai.padding import Padding, of_like_lengths, padding_of
 from shardqa.worker.ai.scripts import Reach, ScriptCall
 
 BOUND = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
+UNHEEDED = 20.0  # seconds that a run may go on once it was told to end; then the worker's: TorchScript hears nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,19 @@ class ModelActivity:
     def begin(self, kind: ActivityKind = ActivityKind.MODEL) -> int:
         return self.activity.begin(kind, self.name, subject=self.model)
 
+    def limit(self, slot: int) -> None:
+        self.activity.limit(slot, UNHEEDED, lambda: None)
+
     def end(self, slot: int) -> None:
         self.activity.end(slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    batch: list[Request]
+    options: object  # the run's handle
+    began: float  # time.monotonic()
+    slot: int  # of its activity
 
 
 class LoadedModel:
@@ -131,7 +143,8 @@ class LoadedModel:
         self._dropped = False
         self._model: Model | None = None
         self.id = id  # the module's
-        self._running: dict[int, tuple[list[Request], object, float]] = {}  # by thread: its run's handle and beginning
+        self._running: dict[int, Running] = {}  # by thread
+        self._ending = threading.Lock()  # a run that is told to end has not yet given its slot back
         self.counts = RunCounts()
         self._options: object | None = None  # the next run's handle, where it is made already
         self._thread = threading.Thread(target=self._live, name="model", daemon=True)
@@ -172,16 +185,23 @@ class LoadedModel:
     def cancel(self, request: Request) -> None:
         """Drops a request from the queue, or ends its run when no other one waits for that. Any thread."""
         request.cancelled = True
-        for running in list(self._running.values()):
-            if self._model is not None and request in running[0] and all(r.cancelled for r in running[0]):
-                self._model.terminate(running[1])
+        with self._ending:
+            for run in self._running.values():
+                if request in run.batch and all(r.cancelled for r in run.batch):
+                    self._end(run)
         self._arriving.put(None)
 
     def end_after(self, seconds: float) -> None:
         """Ends a run that takes longer already. Any thread."""
-        for _, options, began in list(self._running.values()):
-            if self._model is not None and time.monotonic() - began > seconds:
-                self._model.terminate(options)
+        with self._ending:
+            for run in self._running.values():
+                if time.monotonic() - run.began > seconds:
+                    self._end(run)
+
+    def _end(self, run: Running) -> None:
+        if self._model is not None:
+            self._model.terminate(run.options)
+            self._activity.limit(run.slot)
 
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
@@ -361,21 +381,23 @@ class LoadedModel:
         assert self._model is not None
         options, self._options = self._options, None  # a runner that finds it taken makes its own
         options = options or self._model.options()
-        self._running[threading.get_ident()] = (batch, options, time.monotonic())
-        waited_for = [request for request in batch if not request.cancelled]
-        if not waited_for:  # cancelled before it ran: who did that found no run to end
-            self._model.terminate(options)
         slot = self._activity.begin()
+        run = Running(batch, options, time.monotonic(), slot)
         try:
+            with self._ending:
+                self._running[threading.get_ident()] = run
+                if all(request.cancelled for request in batch):  # before it ran: who did that found no run to end
+                    self._end(run)
             call = batch[0].call
             return self._model.run(arrays, options) if call is None else cast(Any, self._model).call(call, arrays)
         finally:
-            self._activity.end(slot)
+            with self._ending:
+                del self._running[threading.get_ident()]
+                self._activity.end(slot)
 
     def _make_ready(self) -> None:
         """Prepares the next run, once this one is answered."""
         assert self._model is not None
-        self._running.pop(threading.get_ident(), None)
         self._options = self._model.options()
 
 

@@ -1,8 +1,13 @@
-"""Requests of a model that may be one run."""
+"""Requests of a model that may be one run, and runs that do not end."""
+
+import threading
+import time
+from unittest.mock import Mock
 
 import numpy as np
 
-from shardqa.worker.ai.batching import Request
+from shardqa.worker.activity import SIZE, SLOT, SLOT_SIZE, Activity
+from shardqa.worker.ai.batching import BOUND, UNHEEDED, Batching, LoadedModel, ModelActivity, Request
 
 
 def likeness(*shapes: tuple[int, ...]) -> object:
@@ -16,3 +21,27 @@ def test_requests_are_alike_whose_inputs_differ_in_rows_alone() -> None:
 def test_a_request_whose_inputs_differ_in_rows_is_run_alone() -> None:
     assert likeness((2, 4), (3, 4)) is None
     assert likeness((2, 4), ()) is None
+
+
+def test_a_run_that_nobody_waits_for_any_more_has_a_deadline_after_which_the_module_ends_the_worker() -> None:
+    begun, end, activity = threading.Event(), threading.Event(), Activity()
+
+    def run(arrays: object, options: object) -> object:
+        begun.set()
+        end.wait()
+        return arrays
+
+    deaf = Mock(concurrent=False, splits=False, run=run)
+    model = LoadedModel(lambda: deaf, Batching(BOUND, 0, 0), lambda *_: None, ModelActivity(activity, b"model deaf", 1))
+    request = Request([np.zeros(1)], lambda _: None)
+
+    def deadlines() -> list[int]:
+        return [SLOT.unpack_from(activity._page, at)[4] for at in range(SLOT_SIZE, SIZE, SLOT_SIZE)]
+
+    model.put(request)
+    begun.wait()
+    assert not any(deadlines())
+    model.cancel(request)
+    assert time.monotonic() < max(deadlines()) / 1e6 <= time.monotonic() + UNHEEDED
+    end.set()
+    model.drop()
