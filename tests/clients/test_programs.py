@@ -87,12 +87,6 @@ def test_what_is_written_reaches_the_table(bank: Bank) -> None:
     wait_until(lambda: ("1", "Ada", 36) in bank.rows(), "the row is there")
 
 
-def test_what_is_changed_is_changed_in_the_table(bank: Bank) -> None:
-    bank.client.hset("person:2", mapping={"first_name": "Alan", "age": "40"})
-    bank.client.hset("person:2", mapping={"first_name": "Alan", "age": "41"})
-    wait_until(lambda: ("2", "Alan", 41) in bank.rows(), "the new age is there")
-
-
 def test_what_is_deleted_leaves_the_table(bank: Bank) -> None:
     bank.client.hset("person:3", mapping={"first_name": "Mary", "age": "18"})
     wait_until(lambda: ("3", "Mary", 18) in bank.rows())
@@ -111,12 +105,6 @@ def test_a_write_that_asks_for_it_is_acknowledged_in_a_stream(bank: Bank) -> Non
     bank.client.hset("person:5", mapping={"first_name": "Edsger", "age": "50", "#": "=6ce0c902"})
     wait_until(lambda: list(bank.client.scan_iter("*6ce0c902*", _type="stream")), "it is acknowledged")
     assert ("5", "Edsger", 50) in bank.rows()
-
-
-def test_many_writes_reach_the_table(bank: Bank) -> None:
-    for number in range(100, 150):
-        bank.client.hset(f"person:{number}", mapping={"first_name": f"n{number}", "age": str(number)})
-    wait_until(lambda: len([row for row in bank.rows() if row[1].startswith("n")]) == 50, "all are there")
 
 
 # ---- clients

@@ -16,7 +16,6 @@ from shardqa.engine import Engine
 from shardqa.engine.bridging import Bridge
 from shardqa.engine.reading import Readers
 from shardqa.errors import ShardqaError
-from shardqa.filters import DocumentFilter
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.schema import Document
 from tests.nodes import settings_of
@@ -128,12 +127,6 @@ async def test_a_corpus_can_have_it_off_and_on_again(engine: Engine) -> None:
     assert await ranks(engine, QUESTIONS[0], 30) == expected(engine, QUESTIONS[0], 30, is_bridged=False)
     await engine.catalogue.switch(corpus, "bridges", True)
     assert await ranks(engine, QUESTIONS[0], 30) == expected(engine, QUESTIONS[0], 30)
-
-
-async def test_a_filter_keeps_what_a_title_leads_to_as_well(engine: Engine) -> None:
-    only = DocumentFilter(title="Notes 3")
-    ranked = await engine.ranking.rank(engine.question(QUESTIONS[0], filter=only), 30)
-    assert [one.document for one in ranked.passages] == ["noise-3"]
 
 
 async def test_a_title_that_is_changed_or_deleted_leads_no_more(engine: Engine) -> None:

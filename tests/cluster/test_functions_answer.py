@@ -3,7 +3,6 @@
 import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.models import metrics
-from shardqa.models.scoring import shipped_scoring
 from tests.cluster.shards_client import Shards, story
 from tests.nodes import wait_until
 
@@ -172,18 +170,6 @@ def test_a_shard_without_the_model_takes_it_from_another_with_its_label_and_its_
 
     wait_until(is_copied, "the model is here again")
     assert shards.redis(key).execute_command("AI.MODELGET", key, "META") == before
-
-
-def test_a_reader_is_scored_as_the_label_of_its_copy_says(shards: Shards) -> None:
-    shards.ingest("mill", MILL)
-    tag, _ = shards.tag_of("mill")
-    twin = keys.model("twin", tag)
-    redis, label = shards.redis(twin), replace(shipped_scoring(), no_answer_below=0.123).on_label("twin")
-    blob = redis.execute_command("AI.MODELGET", keys.model("reader-v4-int8", tag), "BLOB")
-    redis.execute_command("AI.MODELSTORE", twin, "ONNX", "CPU", "TAG", label, "BLOB", blob)
-    scores = get(shards, shards.answer_key("mill", QUESTION, model="twin"))["scores"]
-    redis.execute_command("AI.MODELDEL", twin)
-    assert scores["no_answer_below"] == 0.123
 
 
 def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:

@@ -13,7 +13,7 @@ from shardqa import keys
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
-from shardqa.errors import ClusterUnavailable, Indexing
+from shardqa.errors import ClusterUnavailable
 from shardqa.loader import preparation
 from shardqa.schema import Document
 from tests.nodes import settings_of, wait_until
@@ -117,7 +117,3 @@ async def test_who_waits_for_the_indexes_is_told_and_gets_whole_answers(
     await waiting
     answer = await engine.ask(QUESTION)
     assert (answer.answer, answer.partial) == ("1742", False)
-
-
-def test_the_fault_is_one_that_passes() -> None:
-    assert issubclass(Indexing, ClusterUnavailable)

@@ -335,27 +335,6 @@ def stored_model(client: Redis, key: str, label: str) -> None:
     client.execute_command("AI.MODELSTORE", key, *words)
 
 
-def own_key(client: Redis) -> str:
-    return keys.model("pushed", tag_of(client))
-
-
-def test_a_pushed_model_is_on_every_shard_whatever_slots_move(nodes: list[Redis]) -> None:
-    label = pushed_label("pushed", "0123")
-    for client in nodes:
-        stored_model(client, own_key(client), label)
-    former = own_key(nodes[0])
-    move(tags.slot(former), nodes)
-    wait_until(lambda: own_key(nodes[0]) != former, "the shard has another tag")
-    for client in nodes:
-        wait_until(partial(has_own_copy_alone, client), "each shard has one copy, its own")
-        assert client.execute_command("AI.MODELGET", own_key(client), "META")[7] == 8
-        client.unlink(own_key(client))
-
-
-def has_own_copy_alone(client: Redis) -> bool:
-    return bool(client.keys("model:pushed:*") == [own_key(client).encode()])
-
-
 def test_a_copy_that_lies_under_a_former_tag_is_sent_as_well(nodes: list[Redis]) -> None:
     taker, giver = nodes
     label, highest = pushed_label("former", "0123"), topology.myself(topology.read(giver)).slots[-1][-1]

@@ -37,19 +37,16 @@ def client():
     return made
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"])
+NEWER = ["uint32", "uint64"]  # RedisAI refused them
+TYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool", *NEWER]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_tensors_of_numpy(client, dtype):
     array = np.array([[0, 1], [1, 0]], dtype)
     assert client.tensorset("x", array) == "OK"
     given = client.tensorget("x")
     assert (given.dtype, given.tolist()) == (array.dtype, array.tolist())
-
-
-@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-def test_types_that_redis_ai_refused(client, dtype):
-    array = np.array([0, 2**31], dtype)
-    client.tensorset("x", array)
-    assert client.tensorget("x").tolist() == array.tolist()
 
 
 def test_tensors_of_lists(client):

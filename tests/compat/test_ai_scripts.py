@@ -1,6 +1,7 @@
 """TORCH models, scripts and DAGs on a real node with the real worker."""
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,19 +61,7 @@ def nothing(tensors: List[Tensor], keys: List[str], args: List[str]):
 def one_word(tensors: List[Tensor], keys: List[str], args: List[str]):
     redis.execute("SET", keys[0])
 """
-ENTRY_POINTS = [
-    "bar",
-    "two",
-    "set_and_get",
-    "listed",
-    "count",
-    "by_model",
-    "slow",
-    "restores",
-    "nothing",
-    "words_of_a_list",
-    "one_word",
-]
+ENTRY_POINTS = re.findall(r"def (\w+)\(tensors", SCRIPT)
 
 
 def adder() -> bytes:

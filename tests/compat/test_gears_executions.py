@@ -8,7 +8,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.compat.scripts import fields, registrations, send
-from tests.nodes import Node, wait_until
+from tests.nodes import wait_until
 from tests.workers import kill_worker
 
 LOOP = "import asyncio\nasync def f(x):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()"
@@ -201,14 +201,6 @@ GB('ShardsIDReader').map(f).run()
     finally:
         send(first, "RG.CONFIGSET", "ExecutionMaxIdleTime", "5000")
     wait_until(lambda: not any("running" in listed(shard).values() for shard in others), "the others' parts end")
-
-
-def test_users_without_debug_see_no_executions(client: Redis, redis_node: Node) -> None:
-    send(client, "ACL", "SETUSER", "plain-runs", "on", ">p", "~*", "+@all", "-@dangerous", "-debug")
-    with redis_node.client(username="plain-runs", password="p") as plain:
-        for words in (("DUMPEXECUTIONS",), ("GETRESULTS", "x"), ("ABORTEXECUTION", "x"), ("CONFIGSET", "a", "b")):
-            with pytest.raises(ResponseError, match=r"must be allowed to run DEBUG|no permissions"):
-                send(plain, f"RG.{words[0]}", *words[1:])
 
 
 def test_a_shard_whose_worker_dies_leaves_the_execution_with_an_error(shards: list[Redis]) -> None:

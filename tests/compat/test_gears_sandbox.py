@@ -253,25 +253,6 @@ def test_a_function_that_needs_more_memory_than_there_may_be_fails_alone(start_n
         assert by_doctor(client)["sandbox"] == ("ok", in_force(client))
 
 
-@pytest.mark.parametrize(
-    ("words", "values"),
-    [
-        (("MEMORY", "100"), "megabytes from 512 to 16777216, or 0"),
-        (("SANDBOX", "none"), "one of yes|network|no"),
-        (("HEARTBEAT", "-1"), "milliseconds from 1 to 86400000, or 0 for never"),
-        (("USER", "nobody-of-this-name"), "the name of a user of this machine, and not root"),
-        (("USER", "root"), "the name of a user of this machine, and not root"),
-    ],
-)
-def test_a_wrong_argument_ends_the_start_and_says_what_is_wanted(
-    tmp_path: Path, words: tuple[str, str], values: str
-) -> None:
-    node = Node(tmp_path / "node", module_arguments=words)
-    node.launch()
-    assert node.ended() != 0
-    assert f"module argument {words[0]} {words[1]} is wrong: it must be {values}" in node.log
-
-
 @pytest.fixture
 def readable_python() -> Iterator[Path]:
     """An interpreter that every user may read and that has this one's packages; skips where there is none."""

@@ -123,6 +123,8 @@ def test_unregister_ends_it_everywhere(shards: list[Redis]) -> None:
     for shard in shards:
         with pytest.raises(ResponseError, match="subcommand not found"):
             send(shard, "RG.TRIGGER", "spread-gone")
+        with pytest.raises(ResponseError, match="does not exist"):
+            send(shard, "RG.UNREGISTER", id)
 
 
 def test_a_reader_of_streams_is_paused_everywhere(shards: list[Redis]) -> None:

@@ -122,8 +122,9 @@ def test_a_family_is_granted_and_taken_as_one(with_own: Server) -> None:
 def test_all_but_the_dangerous_runs_no_code_on_any_server(node: Server) -> None:
     """Without categories `-@dangerous` leaves RG.PYEXECUTE, and its user lacks the right to DEBUG."""
     login = user(node, "+@all", "-@dangerous")
-    for words in (("RG.PYEXECUTE", "1"), ("RG.UNREGISTER", "x"), ("RG.DUMPEXECUTIONS",), ("RG.CONFIGSET", "a", "1")):
-        assert re.match("NOPERM", node.error(*words, login=login)), words
+    of_runs = "RG.DUMPEXECUTIONS", "RG.GETRESULTS x", "RG.ABORTEXECUTION x"
+    for words in ("RG.PYEXECUTE 1", "RG.UNREGISTER x", "RG.CONFIGSET a 1", *of_runs):
+        assert re.match("NOPERM", node.error(*words.split(), login=login)), words
     assert node.client(username=login[0], password=login[1]).execute_command("RG.TRIGGER", "echo", "x") == [b"x"]
 
 

@@ -205,14 +205,6 @@ def test_the_internal_commands_are_closed_to_scripts_of_clients(shared: Pair) ->
     assert "internal" in shared[0].error("EVAL", "return redis.call('RG._UNREGISTER', 'x')", "0")
 
 
-def test_pyexecute_wants_a_user_who_may_debug(shared: Pair) -> None:
-    client = shared[0].client()
-    client.execute_command("ACL", "SETUSER", "safe", "on", ">p", "~*", "+@all", "-@dangerous", "-@admin")
-    for words in (["RG.PYEXECUTE", "1"], ["RG.UNREGISTER", "x"]):
-        assert shared[0].error(*words, login=("safe", "p")).startswith("NOPERM")
-    assert client.execute_command("RG.PYEXECUTE", "1") == [b"default", b"RG.PYEXECUTE", b"1"]
-
-
 def test_pyexecute_can_be_forbidden(make: Make) -> None:
     assert "PYEXECUTE no" in make(arguments="PYEXECUTE no").error("RG.PYEXECUTE", "1")
 

@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -130,26 +129,32 @@ def test_without_a_python_the_module_stores_tensors_and_says_what_is_missing(mak
     assert "PYTHON /path/to" in server.error("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "PYTHON relative/path",
-        "THREADS 0",
-        "PYEXECUTE maybe",
-        "TIMEOUT",
-        "TF",
-        "MaxExecutions 0",
-        "MODEL_EXECUTION_TIMEOUT 999",
-        "MODEL_CHUNK_SIZE 0",
-        "THREADS_PER_QUEUE x",
-    ],
-)
-def test_a_wrong_module_argument_stops_the_start_with_a_reason(make: Make, arguments: str, tmp_path: Any) -> None:
+# What is given, and what the log says that it must be.
+WRONG_ARGUMENTS = {
+    "PYTHON relative/path": "",
+    "THREADS 0": "",
+    "PYEXECUTE maybe": "",
+    "TIMEOUT": "",
+    "TF": "",
+    "MaxExecutions 0": "",
+    "MODEL_EXECUTION_TIMEOUT 999": "",
+    "MODEL_CHUNK_SIZE 0": "",
+    "THREADS_PER_QUEUE x": "",
+    "MEMORY 100": "megabytes from 512 to 16777216, or 0",
+    "SANDBOX none": "one of yes|network|no",
+    "HEARTBEAT -1": "milliseconds from 1 to 86400000, or 0 for never",
+    "USER nobody-of-this-name": "the name of a user of this machine, and not root",
+    "USER root": "the name of a user of this machine, and not root",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG_ARGUMENTS)
+def test_a_wrong_module_argument_stops_the_start_with_a_reason(arguments: str, tmp_path: Path) -> None:
     server = Server(tmp_path / "refused", arguments=arguments, worker=False)
     server.launch()
     assert server.ended() == 1
     assert f"module argument {arguments}" in server.log
-    assert "is wrong: it must be" in server.log
+    assert f"is wrong: it must be {WRONG_ARGUMENTS[arguments]}" in server.log
 
 
 def test_requests_wait_for_a_worker_that_is_still_starting(make: Make) -> None:

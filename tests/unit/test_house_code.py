@@ -33,7 +33,7 @@ BUDGETS = {
     "src/shardqa/engine": 4_250,
     "src/shardqa/integrations": 380,
     "tests": 1_600,
-    "tests/api": 4_820,
+    "tests/api": 4_840,
     "tests/clients": 1_070,
     "tests/cluster": 5_310,
     "tests/compat": 4_400,

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from redis import ResponseError
 
 from shardqa.worker import resp
 from shardqa.worker.frames import Type
@@ -86,40 +85,10 @@ def test_a_function_executes_a_trigger_of_mode_sync(worker: WorkerClient, functi
     assert "of a trigger of mode='sync', and 'def" in str(worker.request("RG.TRIGGER", function, "def f(r):"))
 
 
-def test_trigger_on_key_gives_the_key_as_first_argument(worker: WorkerClient) -> None:
-    command(worker, "keyed", ".map(lambda r: r[1])")
-    assert worker.request("RG.TRIGGERONKEY", "keyed", "some:key") == [b"some:key"]
-    assert "wrong number of arguments" in str(worker.request("RG.TRIGGERONKEY", "keyed"))
-
-
-def test_the_steps_do_what_their_names_say(worker: WorkerClient) -> None:
-    steps = ".flatmap(lambda r: [int(x) for x in r[1:]]).filter(lambda x: x > 1).foreach(log).map(lambda x: x * 10)"
-    command(worker, "steps", steps, register=", convertToStr=False")
-    assert worker.request("RG.TRIGGER", "steps", "1", "2", "3") == [30, 20]
-    assert worker.wait_log("2")
-
-
 def test_execute_gives_text_where_it_is_utf8_and_bytes_else(worker: WorkerClient) -> None:
     worker.answer = lambda words: b"*3\r\n$2\r\n\xc3\xbc\r\n$1\r\n\xff\r\n:7\r\n"
     command(worker, "run", ".map(lambda r: execute('LRANGE', 'k', 0, 1.5))", register=", convertToStr=False")
     assert worker.request("RG.TRIGGER", "run") == [["ü".encode(), b"\xff", 7]]
-
-
-def test_an_error_reply_of_redis_is_raised_and_passed_on(worker: WorkerClient) -> None:
-    worker.answer = lambda words: b"-TRYAGAIN the slot moves\r\n"
-    command(worker, "refused", ".map(lambda r: execute('SET', 'k', 'v'))")
-    assert str(worker.request("RG.TRIGGER", "refused")) == "TRYAGAIN the slot moves"
-
-
-def test_execute_works_inside_an_async_function(worker: WorkerClient) -> None:
-    id = keymiss(worker, "async def f(r):\n    override_reply(execute('get', 'other'))")
-    worker.answer = lambda words: b"$%d\r\n%s\r\n" % (len(b"|".join(words)), b"|".join(words))
-    assert worker.miss(id, "a:1") == b"get|other"
-
-
-def test_a_miss_without_override_is_nil(worker: WorkerClient) -> None:
-    id = keymiss(worker, "def f(r):\n    return 'ignored'")
-    assert worker.miss(id, "a:1") is None
 
 
 @pytest.mark.parametrize(
@@ -128,13 +97,6 @@ def test_a_miss_without_override_is_nil(worker: WorkerClient) -> None:
 def test_override_reply_carries_anything_as_data(worker: WorkerClient, value: Any) -> None:
     id = keymiss(worker, f"async def f(r):\n    override_reply({value!r})")
     assert worker.miss(id, "a:1") == decode(resp.encode(value))
-
-
-def test_a_flat_error_is_an_error_reply(worker: WorkerClient) -> None:
-    id = keymiss(worker, "def f(r):\n    override_reply(flat_error('BUSY later'))")
-    reply = worker.miss(id, "a:1")
-    assert isinstance(reply, ResponseError)
-    assert str(reply) == "BUSY later"
 
 
 def test_a_flat_error_ends_the_function_with_its_text_alone(worker: WorkerClient) -> None:
@@ -149,19 +111,12 @@ def test_a_miss_sees_its_key_even_when_it_is_no_text(worker: WorkerClient) -> No
     assert worker.miss(id, b"a:\xff") == [b"a:\xff", b"keymiss", None, [b"GET", b"a:\xff"]]
 
 
-def test_replies_of_misses_at_once_do_not_mix(worker: WorkerClient) -> None:
-    code = "import asyncio\nasync def f(r):\n    await asyncio.sleep(0.01)\n    override_reply(r['key'])"
+def test_fifty_slow_async_misses_wait_side_by_side_and_each_gets_its_own_reply(worker: WorkerClient) -> None:
+    code = "import asyncio\ngate = []\nasync def f(r):\n    gate.append(1)\n"
+    code += "    while len(gate) < 50:\n        await asyncio.sleep(0.005)\n    override_reply(r['key'])"
     id = keymiss(worker, code)
     asked = {key: worker.ask(Type.MISS, "default", id, key, "GET", key) for key in (f"a:{n}" for n in range(50))}
     assert {key: worker.reply(frame).decode() for key, frame in asked.items()} == {key: key for key in asked}
-
-
-def test_fifty_slow_async_misses_wait_side_by_side(worker: WorkerClient) -> None:
-    code = "import asyncio\ngate = []\nasync def f(r):\n    gate.append(1)\n"
-    code += "    while len(gate) < 50:\n        await asyncio.sleep(0.005)\n    override_reply('all here')"
-    id = keymiss(worker, code)
-    asked = [worker.ask(Type.MISS, "default", id, f"a:{n}", "GET", f"a:{n}") for n in range(50)]
-    assert {worker.reply(frame) for frame in asked} == {b"all here"}
 
 
 def test_a_fault_of_ours_is_reported_with_its_code(worker: WorkerClient) -> None:
@@ -230,45 +185,6 @@ def test_run_coroutine_reports_to_its_callback(worker: WorkerClient) -> None:
     assert worker.wait_log("got five None")
 
 
-KEYS = {
-    b"s:1": (b"string", b"$1\r\nv\r\n"),
-    b"h:1": (b"hash", b"*2\r\n$1\r\nf\r\n$1\r\nx\r\n"),
-    b"z:1": (b"zset", b":1\r\n"),
-}
-
-
-def keyspace(words: list[bytes]) -> bytes:
-    """Three keys of three types, in two SCAN pages."""
-    match words[0]:
-        case b"SCAN":
-            pages = {b"0": (b"7", [b"s:1", b"h:1"]), b"7": (b"0", [b"z:1", b"gone"])}
-            cursor, keys = pages[words[1]]
-            return b"*2\r\n$1\r\n%s\r\n" % cursor + resp.encode(keys)
-        case b"TYPE":
-            return b"+%s\r\n" % KEYS.get(words[1], (b"none", b""))[0]
-        case name:
-            type, value = KEYS.get(words[1], (b"none", b""))
-            if type == b"none":
-                return b"*0\r\n" if name == b"HGETALL" else b"$-1\r\n"
-            of = {b"HGETALL": b"hash", b"GET": b"string", b"LRANGE": b"list"}.get(name, type)
-            return value if of == type else b"-WRONGTYPE Operation against a key\r\n"
-
-
-def test_a_run_reads_keys_with_type_and_value(worker: WorkerClient) -> None:
-    worker.answer = keyspace
-    results, errors = worker.execute("GB().map(lambda r: [r['key'], r['type'], r['value']]).run(convertToStr=False)")
-    assert results == [[b"s:1", b"string", b"v"], [b"h:1", b"hash", {b"f": b"x"}], [b"z:1", b"zset", None]]
-    assert errors == []
-
-
-def test_a_run_that_fails_on_some_records_gives_the_others_and_the_errors(worker: WorkerClient) -> None:
-    worker.answer = keyspace
-    results, errors = worker.execute("GB().filter(lambda r: 1/len(r['value'])).count().run()")
-    assert results == [b"2"]
-    assert len(errors) == 1
-    assert b"TypeError" in errors[0]
-
-
 def test_a_command_without_a_word_is_an_error_and_reaches_no_module(worker: WorkerClient) -> None:
     worker.rights.clear()
     assert "a command without a word" in str(worker.execute("execute()"))
@@ -277,42 +193,9 @@ def test_a_command_without_a_word_is_an_error_and_reaches_no_module(worker: Work
 
 
 def test_a_run_over_one_plain_key_does_not_scan(worker: WorkerClient) -> None:
-    worker.answer = lambda words: keyspace(words) if words[0] != b"SCAN" else b"-ERR scanned\r\n"
+    others = {b"TYPE": b"+string\r\n", b"SCAN": b"-ERR scanned\r\n"}
+    worker.answer = lambda words: others.get(words[0], b"$1\r\nv\r\n")
     assert worker.execute("GB().map(lambda r: r['value']).run('s:1')") == [[b"v"], []]
-
-
-def test_streams_are_looked_for_and_read_in_pages(worker: WorkerClient) -> None:
-    """Two pages of SCAN, a stream in each; one has three pages of messages."""
-    ends, asked = {b"s1": 1200, b"s2": 3}, list[tuple[bytes, ...]]()
-
-    def answer(words: list[bytes]) -> bytes:
-        asked.append(tuple(words))
-        if words[0] == b"SCAN":
-            cursor, keys = {b"0": (b"7", [b"s1"]), b"7": (b"0", [b"s2"])}[words[1]]
-            return b"*2\r\n$1\r\n%s\r\n" % cursor + resp.encode(keys)
-        first = int(words[2].strip(b"(").split(b"-")[0]) + 1
-        ids = range(first, min(first + int(words[5]), ends[words[1]] + 1))
-        return resp.encode([[b"%d-0" % id, [b"n", b"%d" % id]] for id in ids])
-
-    worker.answer = answer
-    assert worker.execute("GB('StreamReader').count().run('s*')") == [[b"1203"], []]
-    scans = [words[4:] for words in asked if words[0] == b"SCAN"]
-    assert scans == [(b"COUNT", b"500", b"TYPE", b"stream")] * 2
-    reads = [words[1:] for words in asked if words[0] == b"XRANGE"]
-    starts = [(b"s1", b"(0-0"), (b"s1", b"(500-0"), (b"s1", b"(1000-0"), (b"s2", b"(0-0")]
-    assert reads == [(key, start, b"+", b"COUNT", b"500") for key, start in starts]
-
-
-def test_a_python_reader_runs_over_what_its_generator_yields(worker: WorkerClient) -> None:
-    code = "def g():\n    yield from range(1200)\nGB('PythonReader').map(lambda x: x + 1).count().run(g)"
-    assert worker.execute(code) == [[b"1200"], []]
-
-
-def test_a_run_inside_a_function_can_be_awaited(worker: WorkerClient) -> None:
-    worker.answer = keyspace
-    before = "async def f(r):\n    return (await GB('KeysOnlyReader').count().run(mode='async_local'))[0]"
-    command(worker, "inner", ".map(f)", before)
-    assert worker.request("RG.TRIGGER", "inner") == [b"['4']"]
 
 
 def test_an_error_whose_text_raises_is_told_by_its_class() -> None:

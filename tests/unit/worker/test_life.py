@@ -34,10 +34,6 @@ def test_ready_tells_protocol_pid_and_versions(start_worker: Callable[..., Worke
     assert backends[0].startswith(b"onnxruntime=")
 
 
-def test_requests_are_answered_before_start_too(start_worker: Callable[..., WorkerClient]) -> None:
-    assert start_worker(started=False).execute("") == b"OK"
-
-
 def model_load(*batching: bytes, backend: bytes = b"ONNX", device: bytes = b"CPU") -> bytes:
     none = frames.pack([])
     numbers = batching or (b"0", b"0", b"0")

@@ -154,12 +154,6 @@ def test_a_script_that_is_not_utf8_is_refused(worker: WorkerClient) -> None:
     assert "not UTF-8" in str(worker.request("RG.PYEXECUTE", b"\xff\xfe"))
 
 
-def test_an_id_that_is_taken_needs_upgrade(worker: WorkerClient) -> None:
-    assert worker.execute(echo("taken"), "ID", "s-taken") == b"OK"
-    assert "Session s-taken already exists" in str(worker.execute(echo("taken", "new"), "ID", "s-taken"))
-    assert worker.request("RG.TRIGGER", "taken") == [b"yes"]
-
-
 def test_upgrade_replaces_all_that_the_session_registered(worker: WorkerClient) -> None:
     worker.execute(echo("old-a") + "\n" + echo("old-b"), "ID", "s-upgraded")
     assert worker.execute(echo("old-b", "new"), "ID", "s-upgraded", "UPGRADE") == b"OK"
@@ -171,28 +165,6 @@ def test_an_upgrade_that_fails_keeps_the_old_session(worker: WorkerClient) -> No
     worker.execute(echo("kept"), "ID", "s-kept")
     assert "ZeroDivisionError" in str(worker.execute("1/0", "ID", "s-kept", "UPGRADE"))
     assert worker.request("RG.TRIGGER", "kept") == [b"yes"]
-
-
-def test_replace_with_drops_the_other_session(worker: WorkerClient) -> None:
-    worker.execute(echo("before"), "ID", "s-before")
-    assert worker.execute(echo("after"), "ID", "s-after", "REPLACE_WITH", "s-before") == b"OK"
-    assert str(worker.request("RG.TRIGGER", "before")) == "ERR subcommand not found"
-    assert worker.request("RG.TRIGGER", "after") == [b"yes"]
-    assert len(worker.of(Type.UNREGISTER)) == 1
-
-
-def test_a_trigger_of_another_session_can_not_be_taken(worker: WorkerClient) -> None:
-    worker.execute(echo("mine"))
-    assert "trigger already registered: 'mine'" in str(worker.execute(echo("mine", "thief")))
-    assert worker.request("RG.TRIGGER", "mine") == [b"yes"]
-
-
-def test_unregister_ends_a_registration(worker: WorkerClient) -> None:
-    id = worker.register(echo("short-lived"))
-    assert worker.request("RG.UNREGISTER", id) == b"OK"
-    assert worker.of(Type.UNREGISTER)[0].items() == [id.encode()]
-    assert str(worker.request("RG.TRIGGER", "short-lived")) == "ERR subcommand not found"
-    assert "does not exist" in str(worker.request("RG.UNREGISTER", id))
 
 
 def test_a_stored_session_gets_its_registration_ids_back(start_worker: Callable[..., WorkerClient]) -> None:
@@ -297,30 +269,6 @@ def test_a_replica_forgets_a_session_whose_last_registration_went(start_worker: 
     assert worker.request("RG.DUMPREGISTRATIONS") == []
 
 
-def test_on_registered_runs_with_the_registration(worker: WorkerClient) -> None:
-    code = "GB('CommandReader').register(trigger='told', mode='async_local', onRegistered=lambda: log('registered!'))"
-    assert worker.execute(code) == b"OK"
-    assert worker.wait_log("registered!")
-
-
-CALLS = "GB('CommandReader').map(lambda r: execute('get', 'x')).register(trigger='{}', mode='async_local'{})"
-
-
-def test_functions_run_with_the_rights_of_the_request(worker: WorkerClient) -> None:
-    assert worker.execute(CALLS.format("whose", "")) == b"OK"
-    worker.rights.clear()
-    id = worker.ask(Type.REQUEST, "bob", "RG.TRIGGER", "whose")
-    worker.reply(id)
-    assert worker.rights == [f"r{id}"]
-
-
-def test_privileged_functions_run_with_the_rights_of_their_session(worker: WorkerClient) -> None:
-    assert worker.execute(CALLS.format("whose-privileged", ", privileged=True"), "ID", "mine") == b"OK"
-    worker.rights.clear()
-    worker.request("RG.TRIGGER", "whose-privileged", user="bob")
-    assert worker.rights == ["smine"]
-
-
 def test_the_commands_of_a_script_have_the_rights_of_its_request(worker: WorkerClient) -> None:
     worker.rights.clear()
     id = worker.ask(Type.REQUEST, "bob", "RG.PYEXECUTE", "execute('get', 'x')")
@@ -354,19 +302,6 @@ def test_a_session_is_registered_under_the_request_of_its_script(worker: WorkerC
     id = worker.ask(Type.REQUEST, "bob", "RG.PYEXECUTE", "GB('CommandReader').register(trigger='under')")
     worker.reply(id)
     assert worker.wait(lambda f: f.type is Type.REGISTER and f.id == id)
-
-
-def test_registrations_show_what_they_did(worker: WorkerClient) -> None:
-    id = worker.register(
-        "GB('CommandReader').map(lambda r: 1/int(r[1])).register(trigger='counted', mode='async_local')"
-    )
-    worker.request("RG.TRIGGER", "counted", "1")
-    worker.request("RG.TRIGGER", "counted", "0")
-    dumps = {dump[1].decode(): dump for dump in worker.request("RG.DUMPREGISTRATIONS")}
-    data = dict(zip(dumps[id][7][::2], dumps[id][7][1::2], strict=True))
-    assert (data[b"numTriggered"], data[b"numSuccess"], data[b"numFailures"]) == (2, 1, 1)
-    assert b"ZeroDivisionError" in data[b"lastError"]
-    assert data[b"args"] == [b"trigger", b"counted", b"inorder", 0]
 
 
 def test_scripts_without_an_id_leave_no_lines_behind_in_the_worker(worker: WorkerClient) -> None:

@@ -63,6 +63,8 @@ def test_statistics_stand_behind_the_fields_of_redisgears_on_request(worker: Wor
     assert list(data) == OLD + NEW
     assert all(b"Statistics" not in entry for entry in worker.request("RG.DUMPREGISTRATIONS"))
     assert (data["numTriggered"], data["numSuccess"], data["numFailures"], data["queue"]) == (3, 2, 1, 0)
+    assert data["args"] == [b"trigger", b"counted", b"inorder", 0]
+    assert b"ZeroDivisionError" in data["lastError"]
     assert sum(count for _, count in data["runHistogramUS"]) == 3
     assert 0 < data["p50RunDurationUS"] <= data["p99RunDurationUS"]
 

@@ -98,14 +98,6 @@ def test_compaction_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rank([index], asked) == exact.rank([*passages[100:], passages[0]], asked, 1_000)
 
 
-def test_a_question_of_no_known_word_ranks_nothing() -> None:
-    assert rank([filled(passages_of({"a": ("mill", ["the river"])}))], query("zebra crossing")) == []
-
-
-def test_an_empty_index_ranks_nothing() -> None:
-    assert rank([Index()], query("mill")) == []
-
-
 def test_putting_the_same_passage_again_changes_nothing() -> None:
     found = Index()
     assert found.put("passage:c:{b0001}:a:0", "t", "river")
@@ -124,12 +116,6 @@ def test_a_key_of_another_form_is_refused_and_leaves_no_trace() -> None:
         found.put("passage:nonsense", "", "river")
     assert len(found) == 0
     assert found.put("passage:c:{b0001}:a:0", "t", "river")
-
-
-def test_ties_are_broken_by_key() -> None:
-    passages = [(keys.passage("c", name, 0), "", "river") for name in "cab"]
-    found = rank([filled(passages)], query("river"), 2)
-    assert [key for key, _ in found] == sorted(key for key, _, _ in passages)[:2]
 
 
 def test_a_limit_keeps_the_best() -> None:
