@@ -9,7 +9,7 @@ import pytest
 from redis import Redis, ResponseError
 from redis.exceptions import TryAgainError
 
-from tests.compat.scripts import echo, registered_ids, registrations, send
+from tests.compat.scripts import echo, fields, registered_ids, registrations, send
 from tests.nodes import wait_until
 from tests.workers import kill_worker
 
@@ -59,6 +59,34 @@ GB('CommandReader').map(lambda r: n).register(trigger='counted', mode='async_loc
     register(shards[0], code, "counted")
     assert [send(shard, "RG.TRIGGER", "count-all") for shard in shards] == [[str([n] * 3)] for n in "123"]
     assert triggered(shards, "counted") == ["3"] * 3
+
+
+def test_what_a_function_registers_is_on_every_shard_and_goes_with_its_session(shards: list[Redis]) -> None:
+    code = """
+n = 5
+def register(r):
+    GB('CommandReader').map(lambda x: n).register(trigger=r[1], mode='sync')
+    registerTE(1000, print, 'timer{' + hashtag() + '}')
+    return 'done'
+GB('CommandReader').map(register).register(trigger='registers', mode='sync')
+"""
+    register(shards[0], code, "registers")
+    assert send(shards[1], "RG.TRIGGER", "registers", "inner") == ["done"]
+    wait_until(lambda: all(len(registered_in(shard, "registers")) == 3 for shard in shards))
+    assert triggered(shards, "inner") == ["5"] * 3
+    with pytest.raises(ResponseError, match="trigger already registered"):
+        send(shards[2], "RG.TRIGGER", "registers", "inner")
+    kill_worker(shards[2])
+    wait_until(partial(answers, shards[2], "inner"), "the worker is back")
+    assert triggered(shards, "inner") == ["5"] * 3
+    register(shards[2], code, "registers", "UPGRADE")
+    assert [len(registered_in(shard, "registers")) for shard in shards] == [1] * 3
+    with pytest.raises(ResponseError, match="not found"):
+        send(shards[0], "RG.TRIGGER", "inner")
+
+
+def registered_in(shard: Redis, session: str) -> list[str]:
+    return list(fields(send(shard, "RG.PYDUMPSESSIONS", "SESSIONS", session)[0])["registrations"])
 
 
 def test_threads_that_onregistered_began_reach_tensors_of_their_shard(shards: list[Redis]) -> None:

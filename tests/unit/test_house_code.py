@@ -36,7 +36,7 @@ BUDGETS = {
     "tests/api": 4_840,
     "tests/clients": 1_070,
     "tests/cluster": 5_310,
-    "tests/compat": 4_400,
+    "tests/compat": 4_430,
     "tests/docs": 510,
     "tests/faults": 3_770,
     "tests/module": 5_560,
@@ -56,7 +56,7 @@ BUDGETS = {
     "worker": 2_540,
     "worker/ai": 2_960,
     "worker/client": 950,
-    "worker/gears": 7_850,
+    "worker/gears": 7_915,
     "worker/local": 500,
 }
 

@@ -72,6 +72,7 @@ class Gears:
         timers = Timers(io, self.sessions, self.runs, cluster)
         registrations.listen(timers.begin, timers.end)
         self.distribution = Distribution(neighbours, self.sessions, self.streams, requirements)
+        sessions_host.register = self.distribution.from_function
         self.new_masters = NewMasters(neighbours, self.sessions, self.distribution, self.log)
         triggers = Triggers(registrations, self.sessions, self.runs)
         self.commands = RgCommands(

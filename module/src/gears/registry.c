@@ -480,16 +480,16 @@ static void take_back(const struct session *session) {
         drop_from_worker(session);
 }
 
-/* Whose session it is: the user whose script the frame belongs to; without one (a stored script
- * registers otherwise than it did) the one it had, if the code is the same. Never whom the
+/* Whose session it is: of the script that the frame belongs to; else of the stored one, if the
+ * code is the same; of what a function registered, of its session (`<that>@…`). Never whom the
  * worker names. */
 static const char *owner_of(const struct frame *frame, const struct session *session) {
-    const char *user = rights_of_script(frame->id);
+    const char *user = rights_of_script(frame->id), *mark = strchr(session->id, '@');
     const struct session *current = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
-    if (user != NULL || current == NULL) return user;
-    bool same = current->code_length == session->code_length &&
-                memcmp(current->code, session->code, current->code_length) == 0;
-    return same ? current->user : NULL;
+    if (user != NULL) return user;
+    if (current == NULL) return mark ? gears_session_user(session->id, (size_t)(mark - session->id)) : NULL;
+    if (current->code_length != session->code_length) return NULL;
+    return memcmp(current->code, session->code, current->code_length) == 0 ? current->user : NULL;
 }
 
 /* REGISTER: a script has registered functions. The worker must not keep what Redis does not. */

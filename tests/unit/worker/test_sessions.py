@@ -74,7 +74,7 @@ def test_a_script_that_raises_leaves_nothing_registered(worker: WorkerClient) ->
     ("code", "text"),
     [
         ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("def f(:", "SyntaxError"),
+        ("1defs", "SyntaxError: invalid syntax, invalid decimal literal"),
         ("raise StopIteration", "StopIteration"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("import nothing_of_this_name", "ModuleNotFoundError"),

@@ -12,13 +12,14 @@ Loop's thread only.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shardqa.topology import Node
 from shardqa.worker import resp
 from shardqa.worker.gears.cluster.peers import Neighbours
-from shardqa.worker.gears.pipeline.run import Run, current, describe
+from shardqa.worker.gears.pipeline.run import Run, current, describe, enter
+from shardqa.worker.gears.registrations.registrations import Registration
 from shardqa.worker.gears.sessions.pickling import (
     PYTHON,
     CannotTravel,
@@ -30,11 +31,12 @@ from shardqa.worker.gears.sessions.pickling import (
 from shardqa.worker.gears.sessions.requirements import Requirements, RequirementsFailed, marked, unmarked
 from shardqa.worker.gears.sessions.script_run import run_on_registered
 from shardqa.worker.gears.sessions.session import Session
-from shardqa.worker.gears.sessions.sessions import Sessions
+from shardqa.worker.gears.sessions.sessions import BESIDE, Sessions
 from shardqa.worker.gears.sources.streams import Streams
 
 MAX_PREPARED = 100  # sessions that wait for COMMIT; the oldest goes
 INSTALLING = 660.0  # seconds a shard may take for installing what a script requires
+NO_SCRIPT = "raise RuntimeError('a function registered this, in another version of Python: let it do so again')"
 READ_SECONDS = 60.0  # seconds a shard may take for reading functions (it may import large packages) and onRegistered
 
 
@@ -81,6 +83,38 @@ class Distribution:
                 raise
         self._sessions.take(session, replaced, run)
         await self._commit(session, replaced, others)
+
+    def from_function(
+        self, around: Session, registration: Registration, on_registered: list[Callable[[], Any]]
+    ) -> None:
+        """`register` inside a function of `around`: in a session of its own, which is replaced with that one.
+
+        Any thread. Raises ValueError and CannotTravel; what becomes of it later is logged.
+        """
+        inside = current()
+        if inside is None:
+            raise RuntimeError("register works at the script's top level and in a function, not in a thread of its own")
+        registration.id = self._sessions.new_id()
+        registration.session = f"{around.id}{BESIDE}{registration.id}"
+        session = self._sessions.visiting(registration.session, around.rights)
+        session.names, session.globals, session.code = around.names, around.globals, NO_SCRIPT
+        session.registrations, session.on_registered = [registration], on_registered
+        self._sessions.check_triggers(session, {session.id})
+        session.stored = stored_script(pack_session(session), session.code)
+        session.require(around.requirements)
+        run = Run(inside.threads, around.rights)
+        run.request = inside.request
+        inside.threads.spawn(self._register_beside(session, run, inside))
+
+    async def _register_beside(self, session: Session, run: Run, inside: Run) -> None:
+        inside.hold()  # the rights of a script that runs
+        enter(run)
+        try:
+            await self.register(session, None, run)
+        except BaseException as error:  # noqa: BLE001 - of onRegistered, or of another shard
+            self._sessions.host.log(f"session {session.id} was not registered: {describe(error)}", "warning")
+        finally:
+            inside.release()
 
     async def _others(self, session: Session) -> list[Node]:
         """The masters that this session goes to besides this one. What a session watches is this shard's alone."""

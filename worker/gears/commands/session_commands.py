@@ -59,14 +59,17 @@ class SessionCommands:
             kept = list(self._sessions)
             return resp.encode([self._session(one, options) for one in self._at_work() if one not in kept])
         if ids is None:
-            return resp.encode([self._session(session, options) for session in self._sessions])
+            within = self._sessions.beside([session.id for session in self._sessions])
+            return resp.encode([self._session(one, options) for one in self._sessions if one not in within])
         sessions = [(id, self._sessions.get(id)) for id in ids]
         missing = "Session {} does not exists"
         return resp.encode([missing.format(id) if s is None else self._session(s, options) for id, s in sessions])
 
     def _session(self, session: Session, options: set[str]) -> list[Any]:
         queue_of, verbose = self._registrations.queue_of, "VERBOSE" in options
-        registrations = [r.dump(queue_of(r)) if verbose else r.id for r in session.registrations]
+        sessions = [session, *self._sessions.beside([session.id])]
+        every = [registration for one in sessions for registration in one.registrations]
+        registrations = [r.dump(queue_of(r)) if verbose else r.id for r in every]
         fields = resp.pairs(
             ID=session.id,
             sessionDescription=session.description,

@@ -131,7 +131,8 @@ def describe(error: BaseException) -> str:
     name = type(error).__name__
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/shardqa/worker/" not in f.filename]
     if isinstance(error, SyntaxError):
-        return f"ERR SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
+        text = error.msg if "invalid syntax" in error.msg else f"invalid syntax, {error.msg}"
+        return f"ERR SyntaxError: {text} ({error.filename}, line {error.lineno})"
     text = _text_of(error)
     wrong = "wrong number of args: " if name == "TypeError" and CALLED_WRONGLY.match(text) else ""
     place = f' (File "{frames[-1].filename}", line {frames[-1].lineno}, in {frames[-1].name})' if frames else ""

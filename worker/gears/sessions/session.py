@@ -22,6 +22,7 @@ from shardqa.worker.gears.sessions.requirements import marked
 
 NextId: TypeAlias = Callable[[Registration], str]
 StartRun: TypeAlias = "Callable[[Session, RunPlan], Any]"
+Register: TypeAlias = "Callable[[Session, Registration, list[Callable[[], Any]]], None]"
 
 
 @dataclass(slots=True)
@@ -30,7 +31,8 @@ class SessionHost:
 
     log: WorkerLog
     commands: InnerCommands
-    start_run: StartRun | None = None  # inside a function; of the executor, which is built later
+    start_run: StartRun | None = None  # inside a function, as `register`; of what is built later
+    register: Register | None = None
 
 
 class Session:
@@ -50,7 +52,7 @@ class Session:
         self.requirements: tuple[str, ...] = ()
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
-        self.is_new = False  # its script runs for a client, and was not stored before
+        self.is_new = False  # its script runs for a client, and was not stored before; or its functions run
         self._host = host
         self._committed = False
         self._noted: set[str] = set()
@@ -90,15 +92,15 @@ class Session:
         return None
 
     def register(self, registration: Registration, on_registered: Callable[[], Any] | None) -> None:
-        if self._committed:
-            raise RuntimeError("register belongs at the script's top level, not inside a function")
-        if not registration.id:  # a replay of what was unregistered since
-            return
         check_text(*registration.wire())
-        self._demand(registration.follows())
-        self.registrations.append(registration)
-        if on_registered is not None:
-            self.on_registered.append(on_registered)
+        functions = [] if on_registered is None else [on_registered]
+        if self._committed:
+            assert self._host.register is not None, "functions run after the worker is built"
+            self._host.register(self, registration, functions)
+        elif registration.id:  # else a replay of what was unregistered since
+            self._demand(registration.follows())
+            self.registrations.append(registration)
+            self.on_registered += functions
 
     def _demand(self, command: Command | None) -> None:
         """Asks for a new script alone: a stored one keeps its functions, and the module judges each key."""
@@ -120,7 +122,7 @@ class Session:
 
     def commit(self) -> None:
         """Ends the collecting: from now on there are only functions, of this shard's script or travelled ones."""
-        self._committed = True
+        self._committed = self.is_new = True
 
     def remember_lines(self) -> None:
         """Keeps the script for tracebacks."""

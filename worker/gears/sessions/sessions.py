@@ -7,7 +7,7 @@ behind.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from shardqa.worker.calls import Rights
@@ -22,6 +22,8 @@ from shardqa.worker.gears.sessions.script_run import run_script
 from shardqa.worker.gears.sessions.session import NextId, Session, SessionHost
 from shardqa.worker.io import Io
 from shardqa.worker.nodes import Cluster
+
+BESIDE = "@"  # in the id of a session that a function registered: stands behind that of the function's session
 
 
 class SessionExists(Exception):
@@ -70,7 +72,11 @@ class Sessions:
 
     def make(self, id: str, rights: Rights, code: str, next_id: NextId | None = None) -> Session:
         session = Session(id, rights, code, next_id or self._id_of, self.host)
-        session.names = self._names_of(session)
+        around = self._sessions.get(around_of(id)) if BESIDE in id else None
+        if around is None:
+            session.names = self._names_of(session)
+        else:
+            session.names, session.globals = around.names, around.globals
         return session
 
     def visiting(self, id: str, rights: Rights, code: str = "") -> Session:
@@ -80,6 +86,10 @@ class Sessions:
             session.remember_lines()
         session.commit()
         return session
+
+    def beside(self, ids: Collection[str]) -> list[Session]:
+        """Returns what functions of these sessions registered."""
+        return [one for one in self if BESIDE in one.id and around_of(one.id) in ids]
 
     def registration(self, id: str) -> Registration | None:
         return self._registry.registrations.get(id)
@@ -105,7 +115,10 @@ class Sessions:
 
     def take(self, session: Session, replace: str | None, run: Run) -> None:
         """Commits and stores it. Raises ValueError when a trigger is taken."""
-        self.check_triggers(session, {session.id, replace or session.id})
+        replaced = {session.id, replace or session.id}
+        self.check_triggers(session, replaced)
+        for one in self.beside(replaced):
+            self.forget(one.id, tell=True)
         if replace is not None:
             self.forget(replace, tell=True)
         self.commit(session)
@@ -133,7 +146,7 @@ class Sessions:
             if not registration.trigger:
                 continue
             other = self._registry.registrations.triggered_by(registration.trigger)
-            if registration.trigger in seen or (other is not None and other.session not in replaced):
+            if registration.trigger in seen or (other and not {other.session, around_of(other.session)} & replaced):
                 here = " in this session" if registration.trigger in seen else ""
                 raise ValueError(f"trigger already registered{here}: {registration.trigger!r}; choose another name")
             seen.add(registration.trigger)
@@ -165,3 +178,8 @@ class Sessions:
             self._registry.registrations.remove(registration.id)
             if tell:
                 self._io.link.send_list(Type.UNREGISTER, 0, [registration.id])
+
+
+def around_of(id: str) -> str:
+    """Returns the id of the session whose function registered this one, else its own."""
+    return id.partition(BESIDE)[0]

@@ -32,6 +32,6 @@ def register_timer(session: Session, seconds: Any, callback: Any, key: str | Non
     registration = Registration("", session.id, session.user, TIMER, "async_local", None, steps, convert=False)
     registration.prefix, registration.period = key or "", float(seconds)
     registration.id = session.next_id(registration)
+    session.register(registration, None)
     if key is not None and session.is_new:
         session.execute(("SET", key, registration.id))
-    session.register(registration, None)
