@@ -64,5 +64,9 @@ def test_other_readers_give_nothing_and_as_much_as_there_is(client: Redis) -> No
         ("GB('PythonReader').count().run(lambda: iter(range(0)))", []),
         ("GB('PythonReader').count().run(lambda: iter(range(1501)))", ["1501"]),
         ("GB('ShardsIDReader').run()", ["1"]),  # outside a cluster
+        ("GB('PythonReader', shardReaderCallback).run()", ["1"]),
     ):
         assert results(client, code) == expected
+    for option, why in ("count='x'", "value is not an integer"), ("patternGenerator='x'", "object is not callable"):
+        (_, (error,)) = client.execute_command("RG.PYEXECUTE", f"GB('KeysOnlyReader').run({option})")
+        assert why in error

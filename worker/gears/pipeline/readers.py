@@ -68,8 +68,7 @@ class Readers:
                     yield chunk
             case "KeysOnlyReader":
                 pattern, exact = await _pattern(run, plan)
-                count = int(plan.options.get("count", SCAN))
-                async for keys in self._keys(run.rights, pattern, exact, count):
+                async for keys in self._keys(run.rights, pattern, exact, plan.options.get("count", SCAN)):
                     yield [text(key) for key in keys]
             case "StreamReader":
                 start = str(plan.options.get("fromId", "0-0"))
@@ -145,6 +144,8 @@ def _take(iterator: Iterator[Any]) -> list[Any]:
 
 async def _pattern(run: Run, plan: RunPlan) -> tuple[str, bool]:
     """Returns what KeysOnlyReader looks for on this shard, and whether that is a key's whole name."""
+    if not isinstance(count := plan.options.get("count", SCAN), int) or count < 1:
+        raise ValueError(f"count: value is not an integer from 1 on: {count!r}")
     generator = plan.options.get("patternGenerator")
     if generator is None:
         return str(plan.argument), bool(plan.options.get("noScan", False))

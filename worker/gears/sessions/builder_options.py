@@ -53,15 +53,10 @@ def checked(plan: RunPlan) -> RunPlan:
         raise TypeError(f"pyreader argument must be a function that generates records, not {type(argument).__name__}")
     if reader in ("KeysReader", "KeysOnlyReader", "StreamReader") and not isinstance(argument, str):
         raise TypeError(f"{reader} wants a pattern of keys as a string, not {type(argument).__name__}")
-    generator = options.get("patternGenerator")
-    if generator is not None and not callable(generator):
-        raise TypeError(f"patternGenerator wants a function, not {type(generator).__name__}")
     if not isinstance(options.get("fromId", ""), str):
         raise TypeError(f"fromId wants the id of a message as a string, not {options['fromId']!r}")
     _flag(options, "noScan", False)
     _flag(options, "readValue", True)
-    if "count" in options:
-        _number("count", options["count"], 1)
     kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
     return replace(plan, argument=argument, options=kept)
 

@@ -39,9 +39,7 @@ def parse_script(arguments: list[bytes]) -> Script:
             case "ID":
                 script.id = _value(word, rest)
                 if "@" in script.id:
-                    raise BadArguments(
-                        f"ID {script.id[:80]!r} must be compose of what is not '@', the worker's"
-                    )
+                    raise BadArguments(f"ID {script.id[:80]!r} must be compose of what is not '@', the worker's")
             case "DESCRIPTION":
                 script.description = _value(word, rest)
             case "REPLACE_WITH":

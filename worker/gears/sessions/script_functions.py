@@ -80,6 +80,7 @@ def common(host: ScriptHost) -> dict[str, Any]:
         "isInAtomicBlock": is_in_atomic_block,
         "getGearsSession": current,
         "setGearsSession": enter,
+        "shardReaderCallback": lambda: iter([host.cluster.node if host.cluster.enabled else "1"]),
     }
 
 
