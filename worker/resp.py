@@ -1,7 +1,7 @@
 """Python values as RESP: what functions return, and what `override_reply` carries.
 
-A str or bytes is always data (a bulk string), also when it begins with '-' or '+'. Maps, sets, doubles and
-booleans use their RESP3 forms; the module turns them down for a RESP2 client.
+A str or bytes is always data (a bulk string), also when it begins with '-' or '+'; a Line is not. Maps,
+sets, doubles and booleans use their RESP3 forms; the module turns them down for a RESP2 client.
 """
 
 import math
@@ -14,23 +14,26 @@ CODES |= {"MOVED", "ASK", "CLUSTERDOWN", "LOADING", "OOM", "MISCONF", "NOREPLICA
 MAX_DEPTH = 16  # nested replies; the module refuses deeper ones
 MAX_STRING = 512 << 20  # bytes of one string, Redis' own proto-max-bulk-len; looked at before anything is copied
 MAX_ERROR = 1000  # characters of an error text
+LINE = re.compile(r"\+[A-Z]+|-[A-Z]+ .+", re.DOTALL)
 BREAKS = re.compile(r"[\r\n\0]+")
 
 OK = b"+OK\r\n"
 NIL = b"$-1\r\n"
 
 
-class FlatErrorReply:
-    """A value that is sent as an error reply with exactly this text (`flat_error`)."""
+class Line(str):
+    """'+OK', sent as a status, or '-ERR why', as an error."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: object) -> None:
-        self.text = str(text)
+    __slots__ = ()
 
 
 class _TooDeep(Exception):
     """A value nested deeper than MAX_DEPTH."""
+
+
+def lined(value: object) -> object:
+    """Returns a Line where a function's reply is one, as RedisGears has it; '-5' or '+49 …' are none."""
+    return Line(value) if isinstance(value, str) and LINE.fullmatch(value) else value
 
 
 def encode(value: object) -> bytes:
@@ -47,6 +50,8 @@ def _encode(value: object, depth: int) -> bytes:
     match value:
         case None:
             return NIL
+        case Line():
+            return error(value[1:]) if value[0] == "-" else value.encode() + b"\r\n"
         case str() | bytes() | bytearray() | memoryview() if len(value) > MAX_STRING:
             return error(
                 f"ERR the reply holds a string of {len(value)} bytes, at most {MAX_STRING}; return less at once"
@@ -61,8 +66,6 @@ def _encode(value: object, depth: int) -> bytes:
             return b":%d\r\n" % value if -(1 << 63) <= value < 1 << 63 else bulk(b"%d" % value)
         case float():
             return b",%s\r\n" % repr(value).encode() if math.isfinite(value) else bulk(repr(value).encode())
-        case FlatErrorReply():
-            return error(value.text)
         case list() | tuple():
             return _aggregate(b"*", [_encode(item, depth + 1) for item in value])
         case Mapping():

@@ -92,7 +92,7 @@ def test_execute_gives_text_where_it_is_utf8_and_bytes_else(worker: WorkerClient
 
 
 @pytest.mark.parametrize(
-    "value", ["-ERR not an error", "+OK", "", "ünïcode", b"\x00\xff\r\n", 7, None, ["a", [1, None]]]
+    "value", [b"-ERR not an error", b"+OK", "-5", "+49 40", "", "ünïcode", b"\x00\xff\r\n", 7, None, ["a", [1, None]]]
 )
 def test_override_reply_carries_anything_as_data(worker: WorkerClient, value: Any) -> None:
     id = keymiss(worker, f"async def f(r):\n    override_reply({value!r})")

@@ -93,8 +93,9 @@ def test_an_error_is_one_line_that_begins_with_a_known_code(text: str, line: byt
     assert resp.error(text) == line
 
 
-def test_a_flat_error_is_an_error_reply() -> None:
-    assert resp.encode(resp.FlatErrorReply("BUSY come back")) == b"-BUSY come back\r\n"
+def test_a_line_is_a_status_or_an_error_and_other_text_with_its_sign_is_data() -> None:
+    assert resp.encode([resp.lined("-BUSY come back"), resp.lined("+OK")]) == b"*2\r\n-BUSY come back\r\n+OK\r\n"
+    assert [resp.encode(resp.lined(text))[:1] for text in ("-5", "+49 40", "- an item", "+", "-Me")] == [b"$"] * 5
 
 
 def test_replies_of_a_call_are_parsed_in_order_with_errors_as_items() -> None:

@@ -45,7 +45,7 @@ class Triggers:
                 f"{words[1]!r} is of mode={registration.mode!r}; GB().run() runs a pipeline from inside a function"
             )
         run, results = run_within(threads, rights, registration, words, words[1:])
-        return first(parse(resp.encode(results if run.reply is Unset.UNSET else run.reply), 1))
+        return first(parse(_reply_of(run, results), 1))
 
     async def _trigger(self, run: Run, arguments: list[bytes]) -> bytes:
         record = text(arguments)
@@ -63,4 +63,8 @@ class Triggers:
             results = await self._runs.run(run, registration, [record])
         if results is None:
             return resp.error(run.errors[0])
-        return resp.encode(results if run.reply is Unset.UNSET else run.reply)
+        return _reply_of(run, results)
+
+
+def _reply_of(run: Run, results: list[Any]) -> bytes:
+    return resp.encode([*map(resp.lined, results)] if run.reply is Unset.UNSET else run.reply)

@@ -14,6 +14,7 @@ from typing import Any
 
 from redis import ResponseError
 
+from shardqa.worker import resp
 from shardqa.worker.calls import Argument, Calls, section
 from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
 from shardqa.worker.gears.pipeline.futures import GearsFuture, PlainFuture
@@ -188,14 +189,14 @@ def in_context(session: Run | None = None) -> Iterator[None]:
 
 
 def override_reply(value: Any) -> None:
-    """Makes `value` the reply of the command this function runs for: bytes and str as they are, list, int, None."""
+    """Makes `value` the reply of the command this function runs for: bytes, str, list, int, None; '-ERR …' fails it."""
     run = current()
     if run is None or not run.command:
         raise RuntimeError(
             "override_reply works only in a function that runs for a client's command, on the shard that got it: "
             "there alone with mode='async_local'"
         )
-    run.reply = value
+    run.reply = resp.lined(value)
 
 
 def call_next(*arguments: Argument) -> Any:
