@@ -159,9 +159,7 @@ class Server(Node):
         return int(self.info()["worker_pid"])
 
     def kill_worker(self) -> None:
-        pid = self.worker_pid()
-        assert pid > 0  # 0 would be our own process group
-        os.kill(pid, signal.SIGKILL)
+        os.kill(until(self.worker_pid), signal.SIGKILL)  # between two there is none: 0, our own process group
 
     def block(self) -> None:
         """The worker keeps its next late answer (see fake_worker.py) until `unblock`."""
