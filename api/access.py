@@ -54,7 +54,7 @@ class Access:
         request.current.set(request_id)
         scope.setdefault("state", {})["request_id"] = request_id
         status = problems.CLIENT_LEFT  # unless a reply starts
-        started = time.perf_counter()
+        start = time.perf_counter()
 
         async def noted(message: Message) -> None:
             nonlocal status
@@ -76,7 +76,7 @@ class Access:
                     _describe(span, method, scope, status, request_id)
         finally:
             self.metrics.in_flight.dec()
-            self._note(method, scope, status, time.perf_counter() - started)
+            self._note(method, scope, status, time.perf_counter() - start)
 
     async def _catch(self, scope: Scope, receive: Receive, send: Send, started: Callable[[], bool]) -> None:
         try:

@@ -90,12 +90,12 @@ class Allowances:
         """Sends what was served here and takes the counts of all; without Redis this process counts alone."""
         minute = _minute()
         self._counts = {id_: count for id_, count in self._counts.items() if count.minute >= minute - 1}
-        sent = {id_: count.unsent for id_, count in self._counts.items()}
+        amounts = {id_: count.unsent for id_, count in self._counts.items()}
         for id_, count in self._counts.items():
             count.turn(minute)
-            count.send(sent[id_])
+            count.send(amounts[id_])
         try:
-            totals = await self._connection.engine.api_keys.count_requests(minute, sent)
+            totals = await self._connection.engine.api_keys.count_requests(minute, amounts)
         except (ShardqaError, RedisError) as error:
             log.warning("requests of keys are counted by this process alone: %s", error)
             return

@@ -81,13 +81,13 @@ class KnownKeys:
         if time.monotonic() - self._read < TRUSTED:
             return self._known
         async with self._lock:
-            started = time.monotonic()
-            if started - self._read < TRUSTED:
+            now = time.monotonic()
+            if now - self._read < TRUSTED:
                 return self._known
             try:
                 self._known = {key.id: key for key in await self._connection.engine.api_keys.all()}
-                self._read = started
+                self._read = now
             except ShardqaError as error:
-                if started - self._read > STALE:
+                if now - self._read > STALE:
                     raise ClusterUnavailable(f"keys can't be checked now: {error}") from None
             return self._known

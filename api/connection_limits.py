@@ -94,11 +94,11 @@ def limits_of_process() -> ConnectionLimits:
 def owner_of(address: str) -> str:
     """The name under which a client is counted: an IPv4 address, or the /64 that an IPv6 client has whole."""
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address  # of a unix socket, or what a proxy names
-    if parsed.version == 4:
+    if ip.version == 4:
         return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))

@@ -132,14 +132,14 @@ def reply(
 ) -> Response:
     """The HTTP response for `error`; 429 and 503 get a Retry-After, 401 says what is asked for."""
     problem = of(error, request_id(scope), errors)
-    sent = dict(headers or {})
+    values = dict(headers or {})
     if isinstance(error, faults.TooManyOfKey):
-        sent["Retry-After"] = str(error.wait)
+        values["Retry-After"] = str(error.wait)
     elif problem.status in RETRY_SECONDS:
-        sent["Retry-After"] = str(RETRY_SECONDS[problem.status])
+        values["Retry-After"] = str(RETRY_SECONDS[problem.status])
     if problem.status == faults.KeyWanted.status:
-        sent["WWW-Authenticate"] = "Bearer"
-    return Response(problem.model_dump_json(exclude_none=True), problem.status, sent, MEDIA_TYPE)
+        values["WWW-Authenticate"] = "Bearer"
+    return Response(problem.model_dump_json(exclude_none=True), problem.status, values, MEDIA_TYPE)
 
 
 def request_id(scope: Scope) -> str:

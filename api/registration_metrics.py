@@ -28,7 +28,7 @@ class RegistrationMetrics(Collector):
             self._buckets.setdefault(place, Counter()).update(one.buckets)
 
     def collect(self) -> Iterator[Metric]:
-        triggered = CounterMetricFamily(
+        triggers = CounterMetricFamily(
             "shardqa_registration_triggered", "Runs of a function that were asked for.", labels=LABELS
         )
         runs = CounterMetricFamily(
@@ -41,14 +41,14 @@ class RegistrationMetrics(Collector):
             "shardqa_registration_run_seconds", "Time of a function's runs that ended by themselves.", labels=LABELS
         )
         for place, numbers in self._numbers.items():
-            triggered.add_metric(place, numbers["triggered"])
+            triggers.add_metric(place, numbers["triggered"])
             for outcome in OUTCOMES:
                 runs.add_metric((*place, outcome), numbers[outcome])
             queue.add_metric(place, numbers["queue"])
             ended = numbers["succeeded"] + numbers["failed"]
             buckets = [(str(bound), float(count)) for bound, count in sorted(self._buckets[place].items())]
             seconds.add_metric(place, [*buckets, ("+Inf", float(ended))], numbers["sum_us"] / 1e6)
-        yield from (triggered, runs, queue, seconds)
+        yield from (triggers, runs, queue, seconds)
 
 
 def text(counts: Sequence[RegistrationCounts]) -> bytes:

@@ -176,29 +176,29 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
     state = info.get("shardqa_worker_state")
     if state is None:
         return [Finding(node.address, "worker", "bad", "unknown to INFO shardqa", UP)]
-    found = f"{state}, restarts: {info.get('shardqa_worker_restarts')}"
+    state_text = f"{state}, restarts: {info.get('shardqa_worker_restarts')}"
     if last := info.get("shardqa_worker_last_end"):
-        found += f", last because {last}"
+        state_text += f", last because {last}"
     if running := info.get("shardqa_worker_last_running"):
-        found += f" while it ran {running}"
+        state_text += f" while it ran {running}"
     verdict: Verdict = "ok" if state == "ready" else "bad"
     remedy = "" if state == "ready" else "see the Redis log of this node for what the worker said"
-    return [Finding(node.address, "worker", verdict, found, remedy), *_sandbox(node, info), *_put_away(node, info)]
+    return [Finding(node.address, "worker", verdict, state_text, remedy), *_sandbox(node, info), *_put_away(node, info)]
 
 
 def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
     """Finds models, documents and scripts that did harm or fail."""
     if models := info.get("shardqa_models_quarantined"):
-        found = f"{models} in quarantine: {info.get('shardqa_models_quarantined_keys')}"
-        yield Finding(node.address, "models", "bad", found, "store them again, or delete them; the Redis log says why")
+        fact = f"{models} in quarantine: {info.get('shardqa_models_quarantined_keys')}"
+        yield Finding(node.address, "models", "bad", fact, "store them again, or delete them; the Redis log says why")
     if documents := info.get("shardqa_documents_aside"):
-        found = f"{documents} set aside: {info.get('shardqa_documents_aside_keys')}"
+        fact = f"{documents} set aside: {info.get('shardqa_documents_aside_keys')}"
         remedy = "the worker ended twice as it read them: change or split their texts, or delete them ('shardqa rm')"
-        yield Finding(node.address, "documents", "bad", found, remedy)
+        yield Finding(node.address, "documents", "bad", fact, remedy)
     if sessions := info.get("shardqa_sessions_inactive"):
-        found = f"{sessions} stored scripts without functions: {info.get('shardqa_sessions_inactive_ids')}"
+        fact = f"{sessions} stored scripts without functions: {info.get('shardqa_sessions_inactive_ids')}"
         remedy = "RG.DUMPREGISTRATIONS says why (lastError); send them again, or remove them by RG.UNREGISTER"
-        yield Finding(node.address, "functions", "bad", found, remedy)
+        yield Finding(node.address, "functions", "bad", fact, remedy)
 
 
 def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:

@@ -113,16 +113,16 @@ def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
     """Stops the cluster's nodes (or only `nodes`); returns the ports of those that ran. Data stays."""
     data = data.resolve()
     with state.lock(data):
-        recorded = state.load(data)
-        if recorded is None:
+        record = state.load(data)
+        if record is None:
             return []
-        chosen = [n for n in recorded.nodes if nodes is None or n.process in [m.process for m in nodes]]
+        chosen = [n for n in record.nodes if nodes is None or n.process in [m.process for m in nodes]]
         running = [n for n in chosen if n.running()]
         processes.stop([n.process for n in running if n.process is not None])
         redis_server.reap()
         for node in chosen:
             node.process = None
-        state.save(data, recorded)
+        state.save(data, record)
         return [n.port for n in running]
 
 

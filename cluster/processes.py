@@ -36,18 +36,18 @@ def alive(process: ProcessId) -> bool:
 
 def stop(processes: list[ProcessId], seconds: float = STOP_SECONDS) -> list[ProcessId]:
     """Asks all of them to end at once (SIGTERM), waits, then kills the rest. Returns those that had to be killed."""
-    watched = [(p, fd) for p in processes if (fd := _pidfd(p)) is not None]
+    descriptors = [(p, fd) for p in processes if (fd := _pidfd(p)) is not None]
     try:
-        for _, fd in watched:
+        for _, fd in descriptors:
             _signal(fd, signal.SIGTERM)
-        killed = [p for p, fd in watched if not _wait(fd, seconds)]
-        for p, fd in watched:
-            if p in killed:
+        late = [p for p, fd in descriptors if not _wait(fd, seconds)]
+        for p, fd in descriptors:
+            if p in late:
                 _signal(fd, signal.SIGKILL)
                 _wait(fd, seconds)
-        return killed
+        return late
     finally:
-        for _, fd in watched:
+        for _, fd in descriptors:
             os.close(fd)
 
 

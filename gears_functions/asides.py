@@ -41,13 +41,13 @@ def found(text: str, marked: Sequence[tuple[int, int]] = ()) -> list[tuple[int, 
 
 
 def joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for begin, end in sorted(places):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        if ranges and begin <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
         else:
-            merged.append((begin, end))
-    return merged
+            ranges.append((begin, end))
+    return ranges
 
 
 def _contents(text: str) -> Iterator[tuple[int, int]]:
@@ -75,13 +75,13 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
     if text.count("\n") < ENTRIES - 1:
         return
     for line in io.StringIO(text, newline=""):  # one after another: a text may be nothing but millions of line ends
-        stripped = line.strip()
-        is_entry = bool(stripped) and len(stripped) <= LINE and ENTRY.fullmatch(stripped) is not None
-        if is_entry and stripped[:1].casefold() >= last:
+        entry = line.strip()
+        is_entry = bool(entry) and len(entry) <= LINE and ENTRY.fullmatch(entry) is not None
+        if is_entry and entry[:1].casefold() >= last:
             begin = begin if entries else at
-            entries, several, end = entries + 1, several + bool(MANY_PAGES.search(stripped)), at + len(line)
-            last = stripped[:1].casefold()
-        elif stripped and not (len(stripped) == 1 and entries):  # a letter stands above its entries
+            entries, several, end = entries + 1, several + bool(MANY_PAGES.search(entry)), at + len(line)
+            last = entry[:1].casefold()
+        elif entry and not (len(entry) == 1 and entries):  # a letter stands above its entries
             if entries >= ENTRIES and several >= entries // 5:
                 yield begin, end
             entries = several = 0

@@ -169,9 +169,9 @@ def _check_metadata(key: str, metadata: str) -> None:
         return
     shared.check_size(key, metadata)
     try:
-        loaded: Any = orjson.loads(metadata)
+        value: Any = orjson.loads(metadata)
     except orjson.JSONDecodeError as error:
         raise BadDocument(f"the metadata of document {key!r} is not JSON ({error}); send an object") from None
-    if not isinstance(loaded, dict):
-        raise BadDocument(f"the metadata of document {key!r} is a JSON {type(loaded).__name__}; send an object")
-    shared.check_depth(key, loaded)
+    if not isinstance(value, dict):
+        raise BadDocument(f"the metadata of document {key!r} is a JSON {type(value).__name__}; send an object")
+    shared.check_depth(key, value)

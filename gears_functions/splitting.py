@@ -166,12 +166,12 @@ def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, path: tuple[str, 
 
 def _blocks(text: str) -> tuple[list[int], list[int]]:
     """Returns (where blocks end, where runs without blanks were cut), in characters, rising."""
-    forced = [cut for run in windows.matches(LONG_RUN, text, MAX_RUN + 1) for cut in _run_cuts(text, *run.span())]
+    cuts = [cut for run in windows.matches(LONG_RUN, text, MAX_RUN + 1) for cut in _run_cuts(text, *run.span())]
     ends, start = list[int](), 0
     while start < len(text):
-        start = _block_end(text, start, forced)
+        start = _block_end(text, start, cuts)
         ends.append(start)
-    return ends, forced
+    return ends, cuts
 
 
 def _run_cuts(text: str, start: int, end: int) -> Iterator[int]:
@@ -223,14 +223,14 @@ def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None,
         begin, count = block_end, count + len(tokens)
         if block_end in blocks and block_end < len(text):
             yield []
-    joined = _once(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
+    offsets = _once(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
     empty = np.zeros(0, dtype=np.int64)
     return _Pieces(
         np.concatenate(ids) if ids else empty.astype(np.int32),
         np.concatenate(starts) if starts else empty,
         np.concatenate(ends) if ends else empty,
         np.concatenate(heads) if heads else empty.astype(np.bool_),
-        joined[joined < count],
+        offsets[offsets < count],
         forced,
     )
 

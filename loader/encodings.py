@@ -132,12 +132,12 @@ def _japanese(start: bytes) -> str | None:
 
 def bom(start: bytes) -> str | None:
     """The encoding that a text's first bytes say, by a mark or by each second one being empty."""
-    marked = next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
+    of_mark = next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
     even, odd = start[:GUESS_BY:2], start[1:GUESS_BY:2]
     for encoding, empty, full in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
-        if marked is None and len(full) >= FEW_CHARACTERS and empty.count(0) > HALF * len(empty) and 0 not in full:
+        if of_mark is None and len(full) >= FEW_CHARACTERS and empty.count(0) > HALF * len(empty) and 0 not in full:
             return encoding
-    return marked
+    return of_mark
 
 
 def encoding_name(encoding: str) -> str:

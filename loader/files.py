@@ -144,13 +144,13 @@ def _files(path: Path, follow_links: bool) -> Iterator[FoundFile]:
 
 
 def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
-    walked: set[tuple[int, int]] = set()  # folders, so that links can't lead in circles
+    ancestors: set[tuple[int, int]] = set()  # folders, so that links can't lead in circles
     for folder, folders, names in os.walk(root, followlinks=follow_links):
         about = os.stat(folder)
-        if (about.st_dev, about.st_ino) in walked:
+        if (about.st_dev, about.st_ino) in ancestors:
             folders.clear()
             continue
-        walked.add((about.st_dev, about.st_ino))
+        ancestors.add((about.st_dev, about.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if not follow_links and os.path.islink(os.path.join(folder, name))]
         if "_sources" in folders and not {"genindex.html", "searchindex.js"}.isdisjoint(names):

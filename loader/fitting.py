@@ -19,14 +19,14 @@ def fitting(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _fitted(document: Document) -> Iterator[Item]:
-    source, lost = printable(document.source), list[Lost]()
+    source, losses = printable(document.source), list[Lost]()
     update = dict[str, object]()
     for name in ("title", "source"):
         words, most = getattr(document, name), checks.BOUNDS[name]
         size = len(words.encode(errors="replace"))
         if size > most:
             update[name] = words.encode(errors="replace")[:most].decode(errors="ignore")
-            lost.append(Lost(source[:200], f"its {name} of {size:,} bytes was cut to {most:,}"))
+            losses.append(Lost(source[:200], f"its {name} of {size:,} bytes was cut to {most:,}"))
     marks = [_fitted_mark(mark) for mark in document.places]
     shortened = sum(new is not old for new, old in zip(marks, document.places, strict=True))
     if shortened:
@@ -34,9 +34,9 @@ def _fitted(document: Document) -> Iterator[Item]:
         reason = (
             f"cells or outer headings of {shortened:,} places are not told: more than {places.MAX_PLACE:,} bytes each"
         )
-        lost.append(Lost(source[:200], reason))
+        losses.append(Lost(source[:200], reason))
     yield document.model_copy(update=update) if update else document
-    yield from lost
+    yield from losses
 
 
 def _fitted_mark(mark: Mark) -> Mark:

@@ -115,11 +115,11 @@ class _Run:
         self.summary.stored = next(iter(self._under_way.values()), read)
 
     async def put_all(self, queue: _Queue, source: Source) -> None:
-        while (numbered := await queue.get()) is not None:
-            await _to_its_end(self._put_some(numbered, source))
+        while (batch := await queue.get()) is not None:
+            await _to_its_end(self._put_some(batch, source))
 
-    async def _put_some(self, numbered: list[_Numbered], source: Source) -> None:
-        documents = [document for _, document in numbered]
+    async def _put_some(self, batch: list[_Numbered], source: Source) -> None:
+        documents = [document for _, document in batch]
         outcomes: list[Ingested | ShardqaError | None] = [None]
         if len(documents) > 1:
             outcomes = await self._engine.together.put_together(documents, self._replace)
@@ -130,7 +130,7 @@ class _Run:
         for document, outcome in zip(documents, outcomes, strict=True):
             if not isinstance(outcome, Ingested):
                 await self._put(document, late=isinstance(outcome, AnswerTimeout))
-        for number, _ in numbered:
+        for number, _ in batch:
             del self._under_way[number]
         self._tell_stored(source.done())
         self.summary.seconds = monotonic() - self.started
@@ -149,7 +149,7 @@ class _Run:
                 raise
 
         try:
-            done = await retry(put, patience)
+            outcome = await retry(put, patience)
         except FAULTS_OF_A_DOCUMENT as fault:
             self._refused(document.id)
             self.summary.note(Skipped(document.source or document.id, str(fault)))
@@ -163,7 +163,7 @@ class _Run:
             self.summary.note(Skipped(document.source or document.id, reason))
             return
         self._late = 0
-        self.summary.count(document, done, late)
+        self.summary.count(document, outcome, late)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:

@@ -48,13 +48,13 @@ async def push_file(engine: Engine, model: ShardModel, replace: bool = False) ->
 
 async def drop(engine: Engine, name: str) -> list[str]:
     """Removes a pushed model from every master; returns those that had it. Raises as push_file, and BadData."""
-    registered = await preparation.register(engine)
+    registration = await preparation.register(engine)
     labels = await asyncio.gather(
-        *(models.label_of(engine, node, keys.model(name, tag)) for node, tag in registered.shards)
+        *(models.label_of(engine, node, keys.model(name, tag)) for node, tag in registration.shards)
     )
     if any(label is not None and not is_pushed(label) for label in labels):
         raise BadData(f"{name} is a reader, which the shards answer with; give the name of a file that was pushed")
-    return await models.drop(engine, registered.shards, name)
+    return await models.drop(engine, registration.shards, name)
 
 
 def check_name(name: str, option: str) -> None:

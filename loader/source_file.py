@@ -216,10 +216,10 @@ class SourceFile:
         encoding = encoding_of(bytes(start), is_complete=len(start) < GUESS)
         decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
         pieces: list[str] = []  # of the line that has not ended yet
-        seen = length = 0
+        offset = length = 0
         for chunk in _chain(bytes(start), chunks):
-            *whole, rest = _decode(decoder, chunk, seen, encoding).split("\n")
-            seen += len(chunk)
+            *whole, rest = _decode(decoder, chunk, offset, encoding).split("\n")
+            offset += len(chunk)
             if whole:
                 whole[0] = "".join([*pieces, whole[0]])
                 before, ahead = self.position, self._raw.tell()
@@ -230,7 +230,7 @@ class SourceFile:
             pieces.append(rest)
             length += len(rest)
             checks.length(length, "one line")
-        last = "".join([*pieces, _decode(decoder, b"", seen, encoding, final=True)])
+        last = "".join([*pieces, _decode(decoder, b"", offset, encoding, final=True)])
         if last:
             yield last
 

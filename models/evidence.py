@@ -67,15 +67,15 @@ def likeliest(
     lasts = [*(firsts[1:] - 1).tolist(), len(sentences) - 1]
     of_tokens = logits_of.evidence
     means = np.zeros(len(firsts)) if of_tokens is None else sentence_means(of_tokens, firsts)
-    chosen = set((-logits).argsort(kind="stable")[:PER_PASSAGE].tolist())
+    numbers = set((-logits).argsort(kind="stable")[:PER_PASSAGE].tolist())
     for span in spans:
         first, last = (firsts.searchsorted([span.start_token, span.end_token], "right") - 1).tolist()
-        chosen |= set(range(first, last + 1))
+        numbers |= set(range(first, last + 1))
     return [
         Sentence(
             int(offsets[firsts[number], 0]), int(offsets[lasts[number], 1]), float(logits[number]), float(means[number])
         )
-        for number in sorted(chosen)
+        for number in sorted(numbers)
     ]
 
 

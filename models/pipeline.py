@@ -163,13 +163,13 @@ def _conclude(
     top_k = parameters.top_k or 1
     to_words = parameters.align_to_words is not False
     count = 2 * top_k + spans.SPARE if to_words else top_k
-    decoded = [
+    readings = [
         spans.decode(window, start, end, count, parameters.max_answer_len or 15)
         for window, (start, end) in zip(windows, logits, strict=True)
     ]
-    candidates = spans.merge(text, tokens, decoded, to_words)
+    candidates = spans.merge(text, tokens, readings, to_words)
     if parameters.handle_impossible_answer:
-        candidates.append(spans.Candidate(min(one.null for one in decoded), 0, 0))
+        candidates.append(spans.Candidate(min(one.null for one in readings), 0, 0))
     candidates.sort(key=lambda one: -one.score)
     answers = [
         {"score": min(1.0, one.score), "start": one.start, "end": one.end, "answer": text[one.start : one.end]}

@@ -43,14 +43,14 @@ def checked_folder(path: Path | None = None) -> Path:
         listed = json.loads((path / CHECKSUMS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadModel(f"{path / CHECKSUMS_FILE} can't be read: {error}; restore the reader's folder") from None
-    for name, expected in sorted(listed.items()):
+    for name, digest in sorted(listed.items()):
         try:
             actual = sha256(path / name)
         except OSError as error:
             raise BadModel(f"{path / name} can't be read: {error}; restore the reader's folder") from None
-        if actual != expected:
+        if actual != digest:
             raise BadModel(
-                f"{path / name} has SHA-256 {actual}, {CHECKSUMS_FILE} says {expected}; restore the reader's folder"
+                f"{path / name} has SHA-256 {actual}, {CHECKSUMS_FILE} says {digest}; restore the reader's folder"
             )
     return path
 

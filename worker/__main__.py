@@ -61,13 +61,13 @@ def main() -> NoReturn:
 
 def opened(link: Link, activity: Activity) -> SocketThreads:
     """The worker that HELLO asks for, and what is still to be read for it."""
-    arrived: list[Frame] | None = []
-    while arrived == []:
+    frames: list[Frame] | None = []
+    while frames == []:
         link.wait()
-        arrived = link.receive()
-    if arrived is None:
+        frames = link.receive()
+    if frames is None:
         leave("")
-    hello, *others = arrived
+    hello, *others = frames
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
     worker = Worker(link, hello, activity, CONFINED, INSTALLER)

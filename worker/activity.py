@@ -129,13 +129,13 @@ class Stepping:
             self._on_step()
             slot = self._activity.begin(ActivityKind.FUNCTION, self._name, request=self._request, seconds=self._seconds)
             try:
-                awaited = go_on(value)
+                future = go_on(value)
             except StopIteration as stop:
                 return stop.value
             finally:
                 self._activity.end(slot)
             try:
-                value = yield awaited
+                value = yield future
                 go_on = steps.send
             except GeneratorExit:
                 steps.close()

@@ -125,14 +125,14 @@ class Calls:
 
     async def _replied(self, rights: Rights, commands: Sequence[Command], flags: bytes) -> bytes:
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[bytes] = loop.create_future()
+        future: asyncio.Future[bytes] = loop.create_future()
 
         def resolve(raw: bytes) -> None:
-            if not done.done():  # its waiter may have been cancelled
-                done.set_result(raw)
+            if not future.done():  # its waiter may have been cancelled
+                future.set_result(raw)
 
         self._send(rights, commands, lambda raw: loop.call_soon_threadsafe(resolve, raw), flags)
-        return await done
+        return await future
 
     def _send(
         self, rights: Rights, commands: Sequence[Command], done: Callable[[bytes], object], flags: bytes = RUN

@@ -21,12 +21,12 @@ class WorkerConfig:
     @classmethod
     def of_hello(cls, frame: Frame) -> WorkerConfig:
         """Raises MalformedFrame."""
-        protocol, node, role, clustered, _port, *words = frame.texts()
+        protocol, node, role, has_cluster, _port, *words = frame.texts()
         if protocol != str(frames.VERSION):
             raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
         pairs = [*zip(words[::2], words[1::2], strict=True)]
         arguments = {name.lower(): value for name, value in reversed(pairs)}  # the user's own names come last
-        return cls(node, role, clustered == "1", arguments)
+        return cls(node, role, has_cluster == "1", arguments)
 
     def _number(self, name: str) -> int:
         return int(self.arguments[name])

@@ -114,30 +114,30 @@ def install(folder: Path, name: str, requirements: Sequence[str], source: str, s
 
     What the worker has is asked for in the worker's version first: so both can be one copy.
     """
-    unfinished, building = folder / f"{name}.unfinished", folder / f"{name}.building"
-    for path in (unfinished, building):
+    draft, building = folder / f"{name}.unfinished", folder / f"{name}.building"
+    for path in (draft, building):
         shutil.rmtree(path, ignore_errors=True)
     building.mkdir()
     where = [] if source == INDEX else ["--no-index", "--find-links", source]
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-warn-conflicts"]
     options += ["--no-cache-dir"] if sources else ["--only-binary", ":all:"]
-    command = [sys.executable, "-I", "-m", "pip", "install", *options, *where, "--target", str(unfinished)]
+    command = [sys.executable, "-I", "-m", "pip", "install", *options, *where, "--target", str(draft)]
     own = building / "constraints.txt"
     own.write_text("".join(f"{line}\n" for line in _own_versions(requirements)))
     try:
         for more in (["--constraint", str(own)], []):
-            done = _pip([*command, *more, "--", *requirements], building, source if sources else None)
-            if done.returncode == 0:
+            process = _pip([*command, *more, "--", *requirements], building, source if sources else None)
+            if process.returncode == 0:
                 break
-            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    if done.returncode != 0:
-        said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-TOLD:]
+    if process.returncode != 0:
+        said = " ".join((process.stderr or process.stdout).decode("utf-8", "replace").split())[-TOLD:]
         hint = "" if sources else f" (source packages {WITH_SOURCES})"
-        return f"{said}{hint}" if said else f"pip ended with {done.returncode}"
-    (unfinished / "requirements.json").write_text(json.dumps(list(requirements)))
-    os.replace(unfinished, folder / name)
+        return f"{said}{hint}" if said else f"pip ended with {process.returncode}"
+    (draft / "requirements.json").write_text(json.dumps(list(requirements)))
+    os.replace(draft, folder / name)
     return ""
 
 

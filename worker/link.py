@@ -55,13 +55,13 @@ class Link:
         For one thread at a time. Raises MalformedFrame.
         """
         try:
-            received = self._socket.recv(RECEIVE, socket.MSG_DONTWAIT)
+            chunk = self._socket.recv(RECEIVE, socket.MSG_DONTWAIT)
         except BlockingIOError:  # another thread was faster
             return []
-        if len(received) == RECEIVE:
+        if len(chunk) == RECEIVE:
             self._look_again()  # there may be more
-        self._begun = self._begun + received if self._begun else received
-        return self._complete_frames() if received else None
+        self._begun = self._begun + chunk if self._begun else chunk
+        return self._complete_frames() if chunk else None
 
     def _complete_frames(self) -> list[Frame] | None:
         """Takes the whole frames out of what was received; None when the socket ends within a long one."""

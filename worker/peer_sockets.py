@@ -52,15 +52,15 @@ class Connecting:
             asyncio.get_running_loop().remove_reader(self._channel)  # the module has gone, and this process follows
             return
         id, error = ANSWER.unpack(data)
-        opened = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        connections = [socket.socket(fileno=descriptor) for descriptor in descriptors]
         waiting = self._requests.get(id)
         if waiting is None or waiting.done():  # who asked has given up
-            for connection in opened:
+            for connection in connections:
                 connection.close()
-        elif error or not opened:
+        elif error or not connections:
             waiting.set_exception(OSError(error, os.strerror(error)))
         else:
-            waiting.set_result(opened[0])
+            waiting.set_result(connections[0])
 
 
 class PeerConnection(Connection):

@@ -107,7 +107,7 @@ def rules(pid: int, any_network: bool) -> Rules:
     own_threads, none = Bits(0, (CLONE_THREAD,), CLONE_THREAD | NAMESPACES), (0,)
     tcp = (Bits(0, (socket.AF_INET, socket.AF_INET6)), Bits(1, (socket.SOCK_STREAM,), SOCK_TYPES))
     nowhere = (Bits(4, none), Bits(4, none, high=True), Bits(3, none, MSG_FASTOPEN))
-    unchanged = (Bits(0, (0, pid)), Bits(2, none), Bits(2, none, high=True))
+    reads_only = (Bits(0, (0, pid)), Bits(2, none), Bits(2, none, high=True))
     requests = Bits(1, (*DESCRIPTORS, *UVM)), Bits(1, GPU_KINDS, 0xFF00), Bits(1, none, 0xFFFFFF00)
     return {
         "open": (_opened(1),),
@@ -124,7 +124,7 @@ def rules(pid: int, any_network: bool) -> Rules:
         "sendmmsg": ((Bits(3, none, MSG_FASTOPEN),),),
         "kill": ((Bits(0, (pid,)),),),
         "tgkill": ((Bits(0, (pid,)),),),
-        "prlimit64": (unchanged,),
+        "prlimit64": (reads_only,),
         "setpriority": ((Bits(0, (os.PRIO_PROCESS,)), Bits(1, none)),),
         "sched_setaffinity": ((Bits(0, none),),),
         "fcntl": ((Bits(1, FCNTL),),),

@@ -127,17 +127,17 @@ def _unknown(document: str, corpus: str) -> UnknownDocument:
 
 def _parse(body: bytes) -> dict[str, Any] | list[Any]:
     try:
-        sent = orjson.loads(body)
+        content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadJson(f"the body is not JSON: {error}") from None
-    if not isinstance(sent, (dict, list)):
-        raise BadJson(f"the body is {problems.shown(sent)!r}; send a document as an object, or a list of them")
-    if isinstance(sent, list) and not 1 <= len(sent) <= MAX_DOCUMENTS:
+    if not isinstance(content, (dict, list)):
+        raise BadJson(f"the body is {problems.shown(content)!r}; send a document as an object, or a list of them")
+    if isinstance(content, list) and not 1 <= len(content) <= MAX_DOCUMENTS:
         raise BadLimit(
-            f"the list holds {len(sent):,} documents; send 1 to {MAX_DOCUMENTS:,} per request "
+            f"the list holds {len(content):,} documents; send 1 to {MAX_DOCUMENTS:,} per request "
             f"(and at most {MAX_DOCUMENTS_BODY:,} bytes)"
         )
-    return sent
+    return content
 
 
 async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: State) -> Response:

@@ -194,13 +194,13 @@ async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | N
     id = _task_id(sent_key, corpus)
     with suppress(UnknownTask):
         return _task_reply(await states.of(id))
-    form, sent = await _form(request)
-    task = Task(id=id, corpus=corpus, total=len(sent))
+    form, files = await _form(request)
+    task = Task(id=id, corpus=corpus, total=len(files))
     request_id = problems.request_id(request.scope)
 
     async def work() -> None:
         try:
-            for part in sent:
+            for part in files:
                 task.file, task.texts, task.stored = part.filename, 0, 0
                 result = await _add_one(part, corpus, replace, request_id, state, task)
                 task.results.append(result)
@@ -255,16 +255,16 @@ async def _add(
         if task:
             task.texts, task.stored = len(documents), first
         every += await state.engine.put_each(documents[first : first + SLICE], replace)
-    if taken := [document for document, done in zip(documents, every, strict=True) if isinstance(done, Ingested)]:
+    if taken := [document for document, result in zip(documents, every, strict=True) if isinstance(result, Ingested)]:
         await state.engine.keep_file(corpus, name, taken, content)
-    for document, done in zip(documents, every, strict=True):
-        if isinstance(done, Ingested):
-            outcome.documents.append(done)
-            state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
-        elif len(items) == 1 or not isinstance(done, ShardqaError):
-            raise done
+    for document, result in zip(documents, every, strict=True):
+        if isinstance(result, Ingested):
+            outcome.documents.append(result)
+            state.metrics.documents.labels("changed" if result.changed else "unchanged").inc()
+        elif len(items) == 1 or not isinstance(result, ShardqaError):
+            raise result
         else:
-            outcome.skipped.append(LeftOut(place=problems.shown(document.id), reason=str(done)))
+            outcome.skipped.append(LeftOut(place=problems.shown(document.id), reason=str(result)))
     state.metrics.documents.labels("refused").inc(len(outcome.skipped))
     if not outcome.documents:
         reasons = [f"{one.place}: {one.reason}" for one in outcome.skipped]

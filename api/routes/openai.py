@@ -89,13 +89,13 @@ def _message(answer: Answer) -> dict[str, Any]:
         content = f"{content}{joint}{part.text}" if content else part.text
         address = f"/v1/documents/{quote(part.document, safe='')}?{urlencode({'corpus': part.corpus})}"
         title = part.title or part.document
-        cited = {
+        citation = {
             "start_index": start,
             "end_index": len(content),
             "url": address,
             "title": title if part.place is None else f"{title}, {part.place}",
         }
-        annotations.append({"type": "url_citation", "url_citation": cited})
+        annotations.append({"type": "url_citation", "url_citation": citation})
     if answer.no_answer and content:
         lead = "No sure answer. Nearest: "
         for one in annotations:

@@ -93,22 +93,22 @@ class Answer:
             raise BadKey(
                 f"key {key[:80]!r} is not UTF-8; ask for answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>"
             )
-        parsed = keys.parse_answer(key)
-        self._check(parsed)
-        reading = await self._answer(parsed)
+        ask = keys.parse_answer(key)
+        self._check(ask)
+        reading = await self._answer(ask)
         self._timings.add({f"answer_{phase}": us for phase, us in reading.us.items()})
         self._override_reply(reading.json())
-        self._store(key, parsed, replace(reading, cached=True))
+        self._store(key, ask, replace(reading, cached=True))
 
     def request_of(self, event: dict[str, Any]) -> str:
         """Describes a request for the log."""
         try:
-            parsed = keys.parse_answer(event["key"])
+            ask = keys.parse_answer(event["key"])
         except (BadKey, TypeError):
             return "no answer's key"
-        ranking = self._rankings.remembered(parsed.corpus, parsed.question)
+        ranking = self._rankings.remembered(ask.corpus, ask.question)
         request = ranking.request if ranking is not None else ""
-        return f"request {request or 'without an id'}, corpus {parsed.corpus}, k {parsed.k}"
+        return f"request {request or 'without an id'}, corpus {ask.corpus}, k {ask.k}"
 
     def _check(self, parsed: keys.AnswerKey) -> None:
         """Raises BadLimit, WrongShard."""
@@ -125,7 +125,7 @@ class Answer:
         phases = Phases()
         question, filter_, among = self._question_of(parsed)
         question_ids = self._tokenizer.question(question)
-        ranking, known, new = await self._passages(parsed, (question, filter_, among), phases)
+        ranking, memory, new = await self._passages(parsed, (question, filter_, among), phases)
         every = zip(new, map(self._pieces, new), strict=True)
         pieces = [named_rows.read_of(one, piece, question) for one, piece in every]
         rows = [
@@ -134,7 +134,7 @@ class Answer:
         ]
         phases.done("tokenise")
         readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
-        readings |= known
+        readings |= memory
         best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
         self._stages[_stage(parsed, ranking.epoch)] = readings
         phases.done("span")
@@ -173,14 +173,14 @@ class Answer:
             ranking = await self._ranking(parsed, question)
             phases.done("rank")
             best = ranking.passages[: parsed.k]
-            known = self._known(_stage(parsed, ranking.epoch), best)
-            new = [(key, score) for key, score in best if key not in known]
-            loaded = await self._load(new)
+            memory = self._known(_stage(parsed, ranking.epoch), best)
+            new = [(key, score) for key, score in best if key not in memory]
+            passages = await self._load(new)
             phases.done("load")
-            if None not in loaded:
-                return ranking, known, [passage for passage in loaded if passage is not None]
+            if None not in passages:
+                return ranking, memory, [passage for passage in passages if passage is not None]
             # The index has them, the keyspace has not.
-            await self._sync.bring_in({name for (name, _), one in zip(new, loaded, strict=True) if one is None})
+            await self._sync.bring_in({name for (name, _), one in zip(new, passages, strict=True) if one is None})
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
     async def _ranking(self, parsed: keys.AnswerKey, question: Asked) -> ShardRanking:

@@ -35,19 +35,19 @@ class Drop:
             await self._sync.synced()
         except Indexing:
             is_known = False  # an index that can't be read must not keep what it is of
-        dropped, index = self._sync.dropped, self._sync.index(corpus)
-        settled = await self._sync.settled()
-        if index.table.count_of_documents() or dropped.progress(corpus) or not is_known:
+        drops, index = self._sync.dropped, self._sync.index(corpus)
+        buckets = await self._sync.settled()
+        if index.table.count_of_documents() or drops.progress(corpus) or not is_known:
             counts = {bucket: len(index.catalogue.of_bucket(bucket)) for bucket in index.catalogue.buckets()}
-            await dropped.mark(corpus, sorted(settled), counts)
+            await drops.mark(corpus, sorted(buckets), counts)
             await self._sync.changed(corpus)
         for marks in self._marks:
             if marks.covers(corpus):
                 await marks.choose(corpus, is_off=False)
-        progress = dropped.progress(corpus)
+        progress = drops.progress(corpus)
         reply = {
             "tag": self._runtime.hashtag(),
-            "buckets": sorted(settled),
+            "buckets": sorted(buckets),
             "documents": progress.documents if progress else 0,
             "removed": progress.removed if progress else 0,
             "is_left": progress is not None,

@@ -49,9 +49,9 @@ class Ingest:
         keys.parse_doc(key := arguments.text(record[1], USAGE))
         await permissions.to_write(self._runtime, key)
         fields = await asyncio.to_thread(document_hash.from_words, key, record[2:])
-        begun = asyncio.Event()
+        start = asyncio.Event()
         may_replace = document_hash.may_replace(record[2:])
-        task = asyncio.create_task(self._reply(key, fields, may_replace, begun))
+        task = asyncio.create_task(self._reply(key, fields, may_replace, start))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         try:
@@ -59,7 +59,7 @@ class Ingest:
         except asyncio.CancelledError:
             # Its client left or ran out of time. What has begun is finished, and a second try finds it done: tens of
             # megabytes take longer than a client waits, and from the beginning they would take as long again.
-            if not begun.is_set():
+            if not start.is_set():
                 task.cancel()
             raise
 
@@ -68,22 +68,22 @@ class Ingest:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._runtime.log(f"ingest failed: {error}", "verbose")  # its client, if still there, is told too
 
-    async def _reply(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> str:
-        written = await self.put(key, fields, may_replace, begun)
+    async def _reply(self, key: str, fields: Fields, may_replace: bool, start: asyncio.Event) -> str:
+        outcome = await self.put(key, fields, may_replace, start)
         reply = {
             "tag": self._runtime.hashtag(),
             "document": keys.parse_doc(key).document,
-            "passages": written.passages,
+            "passages": outcome.passages,
             "characters": len(fields.text),
-            "changed": written.is_changed,
-            "epoch": written.epoch,
+            "changed": outcome.is_changed,
+            "epoch": outcome.epoch,
         }
         return orjson.dumps(reply).decode()
 
-    async def put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> Written:
-        """`begun` is set once the document is held. Raises what is wrong with it, and what Redis refuses."""
+    async def put(self, key: str, fields: Fields, may_replace: bool, start: asyncio.Event) -> Written:
+        """`start` is set once the document is held. Raises what is wrong with it, and what Redis refuses."""
         try:
-            return await self._put(key, fields, may_replace, begun)
+            return await self._put(key, fields, may_replace, start)
         except (RedisError, ShardFailed):
             # Its text may be there and its passages not; no event tells of it, since the writer writes quietly.
             task = asyncio.create_task(self._settle({"key": key}))
@@ -91,16 +91,16 @@ class Ingest:
             task.add_done_callback(self._finished)
             raise
 
-    async def _put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> Written:
-        async with self._lock.hold(key) as parsed:
-            begun.set()
-            self._writer.check_dropping(parsed)
-            stored = await document_hash.stored(self._runtime, key)
-            if stored is None:
+    async def _put(self, key: str, fields: Fields, may_replace: bool, start: asyncio.Event) -> Written:
+        async with self._lock.hold(key) as name:
+            start.set()
+            self._writer.check_dropping(name)
+            before = await document_hash.stored(self._runtime, key)
+            if before is None:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
             if not may_replace:
-                _check_origin(parsed, fields, stored)
-            return await self._writer.put(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
+                _check_origin(name, fields, before)
+            return await self._writer.put(key, name, fields, before, ("HSET", key, *fields.pairs()))
 
 
 def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:

@@ -68,46 +68,46 @@ class IngestMany:
     async def ingest(self, record: Record) -> str:
         key, packed = arguments.words(record, USAGE, 2, 2)
         corpus = keys.parse_doc(key).corpus
-        sent = await asyncio.to_thread(_read, corpus, packed)
+        rows = await asyncio.to_thread(_read, corpus, packed)
         await self._sync.synced()  # what the index does not have is not there
-        documents = {one.key: one for one in sent if one is not None}
+        documents = {one.key: one for one in rows if one is not None}
         await permissions.to_write(self._runtime, *documents)
-        done: dict[str, Written] = {}
+        outcomes_by_key: dict[str, Written] = {}
         for part in _parts(list(documents.values())):
             task = asyncio.create_task(self._put(corpus, part))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            done |= await asyncio.shield(task)
+            outcomes_by_key |= await asyncio.shield(task)
             self._runtime.progress()
-        outcomes = [None if one is None else _outcome(one, done.get(one.key)) for one in sent]
-        epoch = max((written.epoch for written in done.values()), default=0)
+        outcomes = [None if one is None else _outcome(one, outcomes_by_key.get(one.key)) for one in rows]
+        epoch = max((written.epoch for written in outcomes_by_key.values()), default=0)
         return orjson.dumps({"tag": self._runtime.hashtag(), "epoch": epoch, "documents": outcomes}).decode()
 
-    async def _put(self, corpus: str, sent: Sequence[Sent]) -> dict[str, Written]:
+    async def _put(self, corpus: str, rows: Sequence[Sent]) -> dict[str, Written]:
         """Returns what was written, or was there; the rest is sent alone."""
         others = list[Sent]()
-        done: dict[str, Written] = {}
+        outcomes: dict[str, Written] = {}
         try:
-            async with self._lock.hold_all([one.key for one in sent]) as documents:
+            async with self._lock.hold_all([one.key for one in rows]) as documents:
                 for parsed in documents.values():
                     self._writer.check_dropping(parsed)
-                stored = await document_hash.stored_of(self._runtime, [one.key for one in sent])
+                stored = await document_hash.stored_of(self._runtime, [one.key for one in rows])
                 new = list[New]()
-                for row, before in zip(sent, stored, strict=True):
+                for row, before in zip(rows, stored, strict=True):
                     if self._is_new(documents[row.key], before):
                         new.append(New(row.key, documents[row.key], row.fields, row.digest))
                     elif before is not None and _is_same(row, before):
-                        done[row.key] = Written(before.passages or 0, False, await self._sync.epoch(corpus))
+                        outcomes[row.key] = Written(before.passages or 0, False, await self._sync.epoch(corpus))
                     else:
                         others.append(row)
-                done |= await self._new.put(corpus, new)
+                outcomes |= await self._new.put(corpus, new)
         except (RedisError, ShardqaError) as error:
-            self._runtime.log(f"{len(sent)} documents of {corpus!r} go one by one: {error}", "verbose")
+            self._runtime.log(f"{len(rows)} documents of {corpus!r} go one by one: {error}", "verbose")
         for one in others:
             with suppress(RedisError, ShardqaError):  # sent alone it is told
                 may_replace = document_hash.may_replace(one.words)
-                done[one.key] = await self._ingest.put(one.key, one.fields, may_replace, asyncio.Event())
-        return done
+                outcomes[one.key] = await self._ingest.put(one.key, one.fields, may_replace, asyncio.Event())
+        return outcomes
 
     def _is_new(self, parsed: keys.DocKey, stored: Stored | None) -> bool:
         is_known = self._sync.index(parsed.corpus).table.count_of(parsed.document) > 0
@@ -122,21 +122,21 @@ def _is_same(sent: Sent, stored: Stored) -> bool:
 def _read(corpus: str, packed: str) -> list[Sent | None]:
     """Returns None for a document that is refused, or names a key a second time. Any thread."""
     try:
-        listed = [(str(key), list(map(str, words))) for key, words in orjson.loads(packed)]
+        pairs = [(str(key), list(map(str, words))) for key, words in orjson.loads(packed)]
     except (orjson.JSONDecodeError, TypeError, ValueError) as error:
         raise BadData(f"the documents can't be read ({str(error)[:80]}); the form is RG.TRIGGERONKEY {USAGE}") from None
-    if len(listed) > MAX_DOCUMENTS:
-        raise BadData(f"{len(listed):,} documents were sent, more than {MAX_DOCUMENTS:,}; send them in parts")
-    sent, names = list[Sent | None](), set[str]()
-    for key, words in listed:
+    if len(pairs) > MAX_DOCUMENTS:
+        raise BadData(f"{len(pairs):,} documents were sent, more than {MAX_DOCUMENTS:,}; send them in parts")
+    rows, names = list[Sent | None](), set[str]()
+    for key, words in pairs:
         one = None
         with suppress(ShardqaError):
             if keys.parse_doc(key).corpus == corpus and key not in names:
                 fields = document_hash.from_words(key, words)
                 one = Sent(key, words, fields, fields.digest())
         names.add(key)
-        sent.append(one)
-    return sent
+        rows.append(one)
+    return rows
 
 
 def _parts(sent: Sequence[Sent]) -> Iterator[Sequence[Sent]]:

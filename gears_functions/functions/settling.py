@@ -55,12 +55,12 @@ class Settling:
             self._runtime.log(f"{key[:120]!r} is left alone: its name is not UTF-8", "warning")
             return False
         try:
-            parsed = keys.parse_doc(key)
-            if self._sync.dropped.covers(parsed.corpus, parsed.tag):
+            name = keys.parse_doc(key)
+            if self._sync.dropped.covers(name.corpus, name.tag):
                 if event.get("event") not in REMOVALS:
                     await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
                 return False
-            return await self._agree_once_possible(key, parsed)
+            return await self._agree_once_possible(key, name)
         except BadKey as error:
             self._runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:
@@ -84,18 +84,18 @@ class Settling:
     async def settle_all(self) -> None:
         """Settles every document, one after another: events are lost while the worker is dead, and at a failover; after
         an upgrade that splits otherwise (`splitting.VERSION`), all are cut anew."""
-        seen, cursor = set[str](), b"0"
+        documents, cursor = set[str](), b"0"
         while True:
             cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", "doc:*", "COUNT", SCAN_COUNT)
             names = {name.decode("utf-8", "replace") for name in page}
             for name in names:
                 await self._settle_again(name)
-            seen |= names
+            documents |= names
             if cursor == b"0":
                 break
         for corpus, index in list(self._sync.corpora.items()):
             for document in index.table.documents():
-                if keys.doc(corpus, document) not in seen:
+                if keys.doc(corpus, document) not in documents:
                     await self._settle_again(keys.doc(corpus, document))
 
     async def _settle_again(self, key: str) -> None:
@@ -109,19 +109,19 @@ class Settling:
             self._runtime.log(f"{key!r} can't be settled: {error}", "verbose")
         await asyncio.sleep(SETTLE_PAUSE)
 
-    async def _agree(self, key: str, parsed: keys.DocKey) -> bool:
-        stored = await document_hash.stored(self._runtime, key)
-        if stored is not None and stored.is_huge:
+    async def _agree(self, key: str, name: keys.DocKey) -> bool:
+        before = await document_hash.stored(self._runtime, key)
+        if before is not None and before.is_huge:
             most = f"more than {document_hash.MAX_BYTES:,} bytes; shorten its text or its title"
             self._runtime.log(f"not searchable: document {key!r} has {most}", "warning")
-        if stored is None or stored.text is None:
+        if before is None or before.text is None:
             self._writer.quarantine.forget(key)
-            await self._removal.unfit(key, parsed)
+            await self._removal.unfit(key, name)
             return False
         try:
-            fields = await asyncio.to_thread(document_hash.from_hash, key, stored.fields)
-            return (await self._writer.put(key, parsed, fields, stored)).is_changed
+            fields = await asyncio.to_thread(document_hash.from_hash, key, before.fields)
+            return (await self._writer.put(key, name, fields, before)).is_changed
         except (BadDocument, DocumentTooLarge) as error:
             self._runtime.log(f"not searchable: {error}", "warning")
-            await self._removal.unfit(key, parsed)
+            await self._removal.unfit(key, name)
             return False

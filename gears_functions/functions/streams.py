@@ -83,18 +83,18 @@ class IngestStreams:
         """Entries of this shard's streams that wait, are done, and were put aside (as many as are still there)."""
         arguments.words(record, "Streams", 0, 0)
         names = sorted(self._names)
-        waiting, added, failed = 0, 0, 0
+        waiting, entries, failures = 0, 0, 0
         for name, reply in zip(names, await self._runtime.calls([("XINFO", "STREAM", n) for n in names]), strict=True):
             if isinstance(reply, Exception):
                 continue  # it was deleted just now, or its slot is on its way
             info = dict(zip(reply[::2], reply[1::2], strict=True))
             if name.startswith(keys.FAILED_ENTRIES):
-                failed += info[b"length"]
+                failures += info[b"length"]
             else:
                 waiting += info[b"length"]
-                added += info[b"entries-added"]
+                entries += info[b"entries-added"]
         return orjson.dumps(
-            {"tag": self._runtime.hashtag(), "waiting": waiting, "done": added - waiting, "failed": failed}
+            {"tag": self._runtime.hashtag(), "waiting": waiting, "done": entries - waiting, "failed": failures}
         ).decode()
 
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
@@ -105,14 +105,14 @@ class IngestStreams:
                 self._names.discard(event.key)
 
     async def _resync(self, reason: str) -> None:
-        found, cursor = set[str](), b"0"
+        streams, cursor = set[str](), b"0"
         while True:
             command = ("SCAN", cursor, "MATCH", keys.STREAMS + "*", "COUNT", SCAN_COUNT, "TYPE", "stream")
             cursor, names = await self._runtime.call(*command)
-            found.update(name.decode("utf-8", "surrogateescape") for name in names)
+            streams.update(name.decode("utf-8", "surrogateescape") for name in names)
             if cursor == b"0":
                 break
-        self._names = {name for name in found if name.startswith((keys.INGEST_STREAMS, keys.FAILED_ENTRIES))}
+        self._names = {name for name in streams if name.startswith((keys.INGEST_STREAMS, keys.FAILED_ENTRIES))}
 
 
 def is_lasting(error: RedisError) -> bool:

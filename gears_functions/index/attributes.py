@@ -106,14 +106,14 @@ class Attributes:
         absent = [clause for clause in clauses if clause[1:] == ("exists", False)]
         present = [(clause, self._meeting(clause)) for clause in clauses if clause not in absent]
         present.sort(key=lambda one: len(one[1]))
-        found: set[str] | None = None
+        ids: set[str] | None = None
         for clause, values in present:
-            if found is not None and len(values) > LOOK_RATIO * len(found):
-                found = self._meeting_among(found, clause)
+            if ids is not None and len(values) > LOOK_RATIO * len(ids):
+                ids = self._meeting_among(ids, clause)
             else:
                 of_values = self._field(clause[0]).of_values(values)
-                found = of_values if found is None else found & of_values
-        rest = set(every()) if found is None else found
+                ids = of_values if ids is None else ids & of_values
+        rest = set(every()) if ids is None else ids
         for name, _, _ in absent:
             rest -= self._field(name).of_values(self._field(name).documents)
         return rest

@@ -39,13 +39,13 @@ class Carried:
 
 def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
     """Returns what carries a title most, by document that bears it."""
-    led = dict[str, Lead]()
+    leads = dict[str, Lead]()
     for title in sorted(crossings.titles):
         for document in titles.bearers(title):
             carrier = crossings.best(title, document)
-            if carrier is not None and (document not in led or carrier.share > led[document].source.share):
-                led[document] = Lead(title, carrier)
-    return led
+            if carrier is not None and (document not in leads or carrier.share > leads[document].source.share):
+                leads[document] = Lead(title, carrier)
+    return leads
 
 
 def carried(

@@ -72,13 +72,13 @@ class IndexCatalogue:
 
         Raises BadFilter.
         """
-        found, shown = list[tuple[str, str]](), self.chosen(view) if view else None
+        places, shown = list[tuple[str, str]](), self.chosen(view) if view else None
         for name, every in self._following(bucket, document):
             ids = every if shown is None else [one for one in every if one in shown]
-            found += [(name, one) for one in heapq.nsmallest(limit - len(found), ids)]
-            if len(found) == limit:
+            places += [(name, one) for one in heapq.nsmallest(limit - len(places), ids)]
+            if len(places) == limit:
                 break
-        return found
+        return places
 
     def _following(self, bucket: str, document: str) -> Iterator[tuple[str, list[str]]]:
         for name in sorted(name for name in self._buckets if name >= bucket):

@@ -74,19 +74,19 @@ class Index:
         slot = self.table.slots.get(key)
         if slot is not None and self.table.fingerprints[slot] == fingerprint:
             return False
-        parsed = keys.parse_passage(key)
+        name = keys.parse_passage(key)
         self.remove(key)
         self._chosen.clear()
         named, below = _analysed(title), _analysed(path)
         head = Analysed(named.content + below.content, named.stop + below.stop)
-        if parsed.n == 0:
-            self.titles.put(parsed.document, title, named)
-        if not self.table.count_of(parsed.document):
-            self.catalogue.add(parsed.document)
+        if name.n == 0:
+            self.titles.put(name.document, title, named)
+        if not self.table.count_of(name.document):
+            self.catalogue.add(name.document)
         body, digest = words or analyse(text), text_digest(title, text)
-        self.table.append(key, parsed.document, body, head, end, fingerprint, digest)
+        self.table.append(key, name.document, body, head, end, fingerprint, digest)
         if info is not None:
-            self.catalogue.describe(parsed.document, title, info)
+            self.catalogue.describe(name.document, title, info)
         return True
 
     def put_vector(self, key: str, stored: StoredVector) -> bool:
@@ -187,13 +187,13 @@ class Index:
         """
         if not self.table.slots or not statistics.passages:
             return []
-        chosen = self._of_filter(filter_) if filter_ else None
-        scores = self._scores(query, statistics, chosen)
+        choice = self._of_filter(filter_) if filter_ else None
+        scores = self._scores(query, statistics, choice)
         if statistics.bridges is not None:
-            for row, carried in carrying.carried(scores, statistics.bridges, self.table, self.titles, chosen).items():
+            for row, carried in carrying.carried(scores, statistics.bridges, self.table, self.titles, choice).items():
                 scores[row] += carried.score
         touched = np.flatnonzero(scores > 0)
-        return _best(self.table.keys, touched if chosen is None else chosen.slots[touched], scores[touched], limit)
+        return _best(self.table.keys, touched if choice is None else choice.slots[touched], scores[touched], limit)
 
     def _scores(self, query: Query, statistics: CorpusStatistics, chosen: Chosen | None) -> NDArray[np.float64]:
         """Scores the rows before anything is carried, float64 [rows]."""
@@ -243,17 +243,17 @@ class Index:
         )
 
     def _of_filter(self, filter_: str) -> Chosen:
-        chosen = self._chosen.get(filter_)
-        if chosen is None:
+        choice = self._chosen.get(filter_)
+        if choice is None:
             ids = self.catalogue.chosen(filter_)
             documents = np.zeros(len(self.table.passages_of), dtype=np.bool_)
             documents[[self.table.numbers[one] for one in ids]] = True
             mask = documents[as_array(self.table.document)] & self.table.living()
-            chosen = Chosen.of(mask, as_array(self.table.document), as_array(self.table.passages_of))
+            choice = Chosen.of(mask, as_array(self.table.document), as_array(self.table.passages_of))
             if len(self._chosen) >= FILTERS_KEPT:
                 self._chosen.clear()
-            self._chosen[filter_] = chosen
-        return chosen
+            self._chosen[filter_] = choice
+        return choice
 
     def explain(self, key: str, query: Query, statistics: CorpusStatistics) -> dict[str, Any] | None:
         """Lists the parts of a passage's score in `rank`; None where it is not in the index."""

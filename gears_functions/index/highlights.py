@@ -51,15 +51,15 @@ def _parts(word: str, start: int, at: Range, places: list[Range]) -> Iterator[tu
 
 def _folded(text: str) -> tuple[str, list[Range]]:
     """The text as `analysis.words` looks at it, and which characters of the text each of its characters is of."""
-    folded, places = list[str](), list[Range]()
+    pieces, places = list[str](), list[Range]()
     powers = {place: "^" for match in analysis.POWER.finditer(text) for place in [match.start()]}
     inside = {n for match in analysis.POWER.finditer(text) for n in range(*match.span())}
     for n, character in enumerate(text):
         own = "-" if n in inside and character == "⁻" else character
         for piece in powers.get(n, "") + _fold(own):
-            folded.append(piece)
+            pieces.append(piece)
             places.append((n, n + 1))
-    return _without_possessives("".join(folded), places)
+    return _without_possessives("".join(pieces), places)
 
 
 def _fold(character: str) -> str:

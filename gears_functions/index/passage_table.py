@@ -105,9 +105,9 @@ class PassageTable:
     def _compact(self) -> None:
         """Drops dead slots and the documents that have no others."""
         alive = np.flatnonzero(as_array(self.alive))
-        moved = np.full(len(self.keys), NOBODY, dtype=np.int32)
-        moved[alive] = np.arange(len(alive), dtype=np.int32)
-        self.body, self.title = self.body.compacted(moved), self.title.compacted(moved)
+        new_rows = np.full(len(self.keys), NOBODY, dtype=np.int32)
+        new_rows[alive] = np.arange(len(alive), dtype=np.int32)
+        self.body, self.title = self.body.compacted(new_rows), self.title.compacted(new_rows)
         names = list(self.numbers)
         old_documents = [self.document[slot] for slot in alive]
         self.numbers = {}
@@ -116,7 +116,7 @@ class PassageTable:
         self.keys = [self.keys[slot] for slot in alive]
         self.fingerprints = [self.fingerprints[slot] for slot in alive]
         self.digests = [self.digests[slot] for slot in alive]
-        self.vectors.compacted(moved)
+        self.vectors.compacted(new_rows)
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         for name in ("words", "title_words", "ends"):
             setattr(self, name, array("i", as_array(getattr(self, name))[alive].tobytes()))

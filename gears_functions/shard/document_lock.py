@@ -38,12 +38,12 @@ class DocumentLock:
         async with AsyncExitStack() as stack:
             for key in documents:
                 await stack.enter_async_context(self._locks.setdefault(key, asyncio.Lock()))
-            for parsed in documents.values():
-                self._changes.begin(parsed)
+            for name in documents.values():
+                self._changes.begin(name)
             try:
                 yield documents
             except BaseException:
-                for key, passed_over in {key: self._changes.end(parsed) for key, parsed in documents.items()}.items():
+                for key, passed_over in {key: self._changes.end(name) for key, name in documents.items()}.items():
                     self._epochs.doubt(documents[key].corpus)
                     await self._sync.read_back(key, documents[key], passed_over)
                 raise

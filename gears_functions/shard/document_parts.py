@@ -81,7 +81,7 @@ class Parts:
             fields: dict[str, Argument] = {"places": self.places[n], "path": self.paths[n]}
             if not n:
                 fields |= {"title": self.title, "metadata": self.info.metadata, "bytes": self.info.size}
-            filled = {
+            values = {
                 "text": p.text,
                 "start": p.start,
                 "end": p.end,
@@ -89,7 +89,7 @@ class Parts:
             }
             if not is_new:
                 commands.append(("HDEL", keys.passage(*name), "title", *fields))  # of an earlier text
-            commands.append(("HSET", keys.passage(*name), *(word for pair in filled.items() for word in pair)))
+            commands.append(("HSET", keys.passage(*name), *(word for pair in values.items() for word in pair)))
             commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
         return commands
 

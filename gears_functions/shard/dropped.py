@@ -157,12 +157,12 @@ class Dropped:
             if cursor == b"0":
                 break
         here = await slots.look(self._runtime)
-        done = [bucket for bucket in sorted(buckets) if here.holds(keys.drop(corpus, bucket))]
-        if not is_complete or not done:
+        empty = [bucket for bucket in sorted(buckets) if here.holds(keys.drop(corpus, bucket))]
+        if not is_complete or not empty:
             return False
-        await self._runtime.calls([("UNLINK", keys.drop(corpus, bucket)) for bucket in done])
-        self._uncover(corpus, done)
-        return len(done) == len(buckets)
+        await self._runtime.calls([("UNLINK", keys.drop(corpus, bucket)) for bucket in empty])
+        self._uncover(corpus, empty)
+        return len(empty) == len(buckets)
 
     async def _unlink(self, corpus: str, buckets: set[str], names: Sequence[bytes]) -> bool:
         """Whether Redis took all of it."""

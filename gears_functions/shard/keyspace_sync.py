@@ -104,12 +104,12 @@ class KeyspaceSync:
 
     async def settled(self) -> frozenset[str]:
         """Returns the buckets that this shard vouches for: their slots stay here, and the index holds all of them."""
-        served = await slots.look(self._runtime)
+        view = await slots.look(self._runtime)
         await self._caught_up()
         return frozenset(
             bucket
             for bucket, slot in slots.OF_BUCKETS.items()
-            if served.serves(slot) and slot not in served.moving and not self._retries.waits_for(slot)
+            if view.serves(slot) and slot not in view.moving and not self._retries.waits_for(slot)
         )
 
     async def bring_in(self, names: set[str]) -> None:
@@ -134,7 +134,7 @@ class KeyspaceSync:
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
         self._is_changing = True
         try:
-            changed = await self._refresh(self._concerned(events), is_lock_heeded=True)
+            corpora = await self._refresh(self._concerned(events), is_lock_heeded=True)
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
@@ -143,7 +143,7 @@ class KeyspaceSync:
         self.show_size()
         if self._runtime.role() != "master":
             self._epochs.forget()  # the master raises them, unseen here
-        await self._retries.raise_epochs(changed)
+        await self._retries.raise_epochs(corpora)
 
     def _concerned(self, events: Sequence[KeyEvent]) -> dict[str, None]:
         """Names the passages of these events; with a first one, which has the title, those that it is the title of."""
@@ -165,7 +165,7 @@ class KeyspaceSync:
             try:
                 self._retries.scan_begins((await slots.look(self._runtime)).moving)
                 await self.dropped.load()
-                changed = await self.scan()
+                corpora = await self.scan()
                 break
             except ResponseError as error:
                 self._runtime.log(f"the index waits, the keyspace can't be read: {error}")
@@ -182,7 +182,7 @@ class KeyspaceSync:
         self._settling = asyncio.create_task(self._settle_all())
         self.dropped.go_on()
         if reason != AT_START:
-            await self._announce(changed if reason == PROMOTED else set(self.corpora), before)
+            await self._announce(corpora if reason == PROMOTED else set(self.corpora), before)
 
     def _size(self) -> int:
         return sum(map(len, self.corpora.values()))
@@ -201,16 +201,16 @@ class KeyspaceSync:
 
     async def scan(self) -> set[str]:
         """Makes the index equal to the keyspace; returns the corpora this changed."""
-        seen, changed, cursor = set[str](), set[str](), b"0"
+        present, corpora, cursor = set[str](), set[str](), b"0"
         while True:
             cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
             names = [name.decode("utf-8", "surrogateescape") for name in page]
-            changed |= await self._refresh(names)
-            seen.update(names)
+            corpora |= await self._refresh(names)
+            present.update(names)
             if cursor == b"0":
                 break
-        missing = [key for index in self.corpora.values() for key in index if key not in seen]
-        return changed | await self._refresh(missing)
+        missing = [key for index in self.corpora.values() for key in index if key not in present]
+        return corpora | await self._refresh(missing)
 
     async def _refresh(self, names: Iterable[str], is_lock_heeded: bool = False) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.
@@ -219,7 +219,7 @@ class KeyspaceSync:
         count. Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
         """
         todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, is_lock_heeded)) is not None]
-        changed = set[str]()
+        corpora = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
             firsts = list(dict.fromkeys(keys.first_passage(name) for name, _ in page))
@@ -231,21 +231,21 @@ class KeyspaceSync:
             # Nothing is awaited between the replies and the index: a later write's replies come later.
             for (name, corpus), reply in zip(page, replies, strict=False):
                 if self._apply(name, corpus, reply, titles[keys.first_passage(name)]):
-                    changed.add(corpus)
-        return changed
+                    corpora.add(corpus)
+        return corpora
 
     def _corpus_of(self, name: str, is_lock_heeded: bool) -> str | None:
         """Returns the corpus of a passage's key; None when a function that holds its document sees to it, or it is not
         ours."""
         try:
-            parsed = keys.parse_passage(name)
+            passage = keys.parse_passage(name)
         except BadKey as error:
             self._runtime.log(str(error), "verbose")
             return None
-        if self.dropped.covers(parsed.corpus, parsed.tag):
+        if self.dropped.covers(passage.corpus, passage.tag):
             return None
-        is_locked = self._changes.passes_over(parsed, name)
-        return None if is_locked and is_lock_heeded else parsed.corpus
+        is_locked = self._changes.passes_over(passage, name)
+        return None if is_locked and is_lock_heeded else passage.corpus
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception, title: str) -> bool:
         """Returns whether the index changed."""
@@ -255,12 +255,12 @@ class KeyspaceSync:
             else:
                 self._runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
             return self.index(corpus).remove(name)
-        text, end, size, metadata, packed, path = reply
+        text, end, size, metadata, vector_bytes, path = reply
         if text is None:
             return self.index(corpus).remove(name)
         index = self.index_to_change(corpus)
         is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(size, metadata), _text(path))
-        if packed is not None and (vector := StoredVector.unpack(packed)) is not None:
+        if vector_bytes is not None and (vector := StoredVector.unpack(vector_bytes)) is not None:
             index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed
 

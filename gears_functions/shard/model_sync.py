@@ -130,19 +130,19 @@ class ModelSync:
     async def _fetch_from_any(self, model: str, key: str) -> tuple[str, bool]:
         """Returns why it did not come, empty when it did, and whether it was sent in vain."""
         replies = await self._runtime.peers("RG.TRIGGER", "Shard")
-        refused = None
+        refusal = None
         for tag in [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]:
             refusals = await self._asked(model, tag, key)
             if await self._runtime.call("EXISTS", key):
                 self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
                 return "", False
-            refused = refused or next(iter(refusals), None)
+            refusal = refusal or next(iter(refusals), None)
         silent = next((reply for reply in replies if isinstance(reply, Exception)), None)
         if silent is not None:
             why = f"no shard that answered has the model {model!r}, and one did not ({silent}); try again in a moment"
             return why, False
-        if refused is not None:
-            return f"the model {model!r} could not be copied from another shard: {refused}", True
+        if refusal is not None:
+            return f"the model {model!r} could not be copied from another shard: {refusal}", True
         why = f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
         return why, False
 

@@ -47,12 +47,12 @@ class NewDocuments:
         ends = await self._writer.quarantine.ends()
         cut = await asyncio.to_thread(self._cut, [one for one in new if one.digest[:16] not in ends])
         await self._sync.epoch(corpus)
-        written = dict[str, Written]()
+        outcomes = dict[str, Written]()
         while cut:
             count = tick_size([parts for _, parts in cut])
-            written |= await self._write_together(corpus, cut[:count])
+            outcomes |= await self._write_together(corpus, cut[:count])
             cut = cut[count:]
-        return written
+        return outcomes
 
     def _cut(self, new: Sequence[New]) -> list[tuple[New, Parts]]:
         cut = list[tuple[New, Parts]]()

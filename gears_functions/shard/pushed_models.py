@@ -95,11 +95,11 @@ class PushedModels:
         replies = await self._runtime.peers("AI._MODELSCAN")
         found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
         copies = {(keys.name_of_model(text(key)), text(label)) for key, label in found}
-        dropped = 0
+        count = 0
         for key in leaving:
             label = await self._label(large[key])
             if label is not None and is_pushed(label) and (large[key], label) in copies:
                 await self._runtime.call("UNLINK", key)
                 self._runtime.log(f"{key} is too large to leave with its slot and is dropped; it is copied anew later")
-                dropped += 1
-        return dropped > 0
+                count += 1
+        return count > 0

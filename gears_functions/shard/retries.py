@@ -98,20 +98,20 @@ class ShardRetries:
     async def _try_again(self) -> None:
         while self._moving or self._unraised or self._unseen:
             await asyncio.sleep(MOVING_SECONDS)
-            settled = dict[int, set[str]]()
+            names_by_slot = dict[int, set[str]]()
             try:
                 now = await slots.look(self._runtime)
-                settled = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
+                names_by_slot = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
                 is_scan_due = bool(self._unseen) and not self._unseen & now.moving
-                departures, arrivals = _names(settled, now, served=False), _names(settled, now, served=True)
-                changed = await self._on_settlement(Settlement(departures, arrivals, is_scan_due))
+                departures, arrivals = _names(names_by_slot, now, served=False), _names(names_by_slot, now, served=True)
+                corpora = await self._on_settlement(Settlement(departures, arrivals, is_scan_due))
                 if is_scan_due:
                     self._unseen = frozenset()
                 if not now.ranges:
                     self._unraised.clear()  # without slots there is no tag to have epochs under
-                await self.raise_epochs(changed)
+                await self.raise_epochs(corpora)
             except (ResponseError, ShardFailed) as error:
-                for slot, names in settled.items():
+                for slot, names in names_by_slot.items():
                     self._moving.setdefault(slot, set()).update(names)
                     self._unraised.update(keys.parse_passage(name).corpus for name in names)  # some were read
                 if self._unseen:

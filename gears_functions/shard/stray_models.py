@@ -47,13 +47,13 @@ class StrayModels:
         if now.moving or not now.begins_with(own):
             return False  # the tag is about to change, and with it which copy is this shard's
         reply = await self._runtime.call("AI._MODELSCAN")
-        found = {text(key): text(label) for key, label in reply}
+        labels = {text(key): text(label) for key, label in reply}
         strays = {
             key: name
-            for key, label in found.items()
+            for key, label in labels.items()
             if (name := keys.name_of_model(key)) and key != keys.model(name, own) and is_ours(label)
         }
-        spare = [key for key, name in strays.items() if keys.model(name, own) in found]
+        spare = [key for key, name in strays.items() if keys.model(name, own) in labels]
         for key in spare:
             await self._runtime.call("UNLINK", key)
             self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")

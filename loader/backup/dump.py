@@ -90,15 +90,15 @@ class _Dump:
 
     async def functions(self) -> None:
         """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
-        seen = {preparation.SESSION: b""}
+        codes = {preparation.SESSION: b""}
         for node in self._engine.shards.nodes():
             for session in map(fields, await on(self._engine, node, "RG.PYDUMPSESSIONS", "CODE")):
                 id_, code = text(session["ID"]), _bytes(session["code"])
-                if id_ in seen:
-                    if id_ != preparation.SESSION and seen[id_] != code:
+                if id_ in codes:
+                    if id_ != preparation.SESSION and codes[id_] != code:
                         self._left_out.append(f"function {id_}: {node.name} has another script of this name")
                     continue
-                seen[id_] = code
+                codes[id_] = code
                 names = {"id": "ID", "user": "user", "description": "sessionDescription", "code": "code"}
                 self._writer.add(RecordKind.FUNCTION, **{name: _bytes(session[field]) for name, field in names.items()})
             for id_ in _inactive(text(await on(self._engine, node, "INFO", "shardqa"))):
@@ -108,7 +108,7 @@ class _Dump:
         """Readers and encoder but the shipped ones, once each: every shard has its own copy, under its own tag."""
         reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
         own = {(one.name, one.label) for one in (reader, preparation.shipped_encoder())}
-        seen: dict[str, dict[str, Any]] = {}
+        metas: dict[str, dict[str, Any]] = {}
         for node in self._engine.shards.nodes():
             for key in sorted(text(pair[0]) for pair in await on(self._engine, node, "AI._MODELSCAN")):
                 if (name := keys.name_of_model(key)) is None:
@@ -116,11 +116,11 @@ class _Dump:
                 meta = fields(await on(self._engine, node, "AI.MODELGET", key, "META"))
                 if (name, text(meta["tag"])) in own:
                     continue
-                if name in seen:
-                    if meta != seen[name]:
+                if name in metas:
+                    if meta != metas[name]:
                         self._left_out.append(f"model {key}: another one of this name is in the backup")
                     continue
-                seen[name] = meta
+                metas[name] = meta
                 blob = await on(self._engine, node, "AI.MODELGET", key, "BLOB")
                 content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
                 settings = {field: _bytes(meta[field]) for field in MODEL_FIELDS}

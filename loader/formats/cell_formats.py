@@ -103,19 +103,19 @@ def _date(value: datetime.date | datetime.time, section: str) -> str | None:
     if "".join(parts) != plain or not any(part[0].lower() in "ymdhs" for part in parts):
         return None
     clock = [part[0].lower() for part in parts if part[0].lower() in "ymdhs"]
-    shown, n, is_half = "", 0, "AM/PM" in plain.upper()
+    date, n, is_half = "", 0, "AM/PM" in plain.upper()
     for part in parts:
         kind = part.lower()
         if kind[0] not in "ymdhs":
-            shown += value.strftime("%p") if kind == "am/pm" else part
+            date += value.strftime("%p") if kind == "am/pm" else part
             continue
         is_minute = kind[0] == "m" and ("h" in clock[max(0, n - 1) : n] or "s" in clock[n + 1 : n + 2])
         field = _field(value, kind, is_minute, is_half)
         if field is None:
             return None
-        shown += field
+        date += field
         n += 1
-    return shown.strip()
+    return date.strip()
 
 
 def _field(value: Any, kind: str, is_minute: bool, is_half: bool) -> str | None:

@@ -53,10 +53,10 @@ def _found(stack: list[str], name: str, count: dict[str, int], most: int) -> tup
     """(where the element is that this closes, elements looked at): not past one that has a scope of its own."""
     if not count.get(name):
         return None, 0
-    for looked in range(1, min(most, len(stack)) + 1):
-        other = stack[-looked]
+    for depth in range(1, min(most, len(stack)) + 1):
+        other = stack[-depth]
         if other == name:
-            return len(stack) - looked, looked
+            return len(stack) - depth, depth
         if other in SCOPES or (most == NEAR and other in LISTS):
-            return None, looked
+            return None, depth
     return None, min(most, len(stack))

@@ -22,18 +22,18 @@ def read(source: SourceFile) -> Iterator[Item]:
     package = _package(archive)
     root = _xml(archive, package)
     composer = Composer()
-    lost: list[Lost] = []
+    losses: list[Lost] = []
     for name in _spine(root, posixpath.dirname(package)):
         composer.top()
         try:
             html.compose(decoded(zipped.content(archive, name))[:MAX_MARKUP], composer)
         except BadDocument as error:
-            lost.append(Lost(f"{source.label}, chapter {name}", str(error)))
+            losses.append(Lost(f"{source.label}, chapter {name}", str(error)))
     if ENCRYPTION in archive.namelist() and not composer.text:
         raise BadDocument("it is encrypted (DRM)")
     title = root.find(".//{*}metadata/{http://purl.org/dc/elements/1.1/}title")
     yield source.composed(composer, one_line(title.text or "") if title is not None else "")
-    yield from lost
+    yield from losses
 
 
 def _package(archive: ZipFile) -> str:

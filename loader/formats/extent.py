@@ -61,15 +61,15 @@ def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
     if "content.xml" in names:
         return [("", names["content.xml"])]
     package = Package(archive, recover=True)
-    found: list[tuple[str, str]] = []
+    sheets: list[tuple[str, str]] = []
     for book in names:
         if WORKBOOK.fullmatch(posixpath.basename(book)):
             relations, root = package.relations(book), None if book.endswith(".bin") else package.xml(book)
             entries = root.iter("{*}sheet") if root is not None else ()
             used = [(entry.get("name", ""), value) for entry in entries for value in entry.values()]
             used = used or records.named_sheets(package.bytes(book) or b"")
-            found += [(name, relations[one].target.lower()) for name, one in used if one in relations]
-    return [(name, names[part]) for name, part in found if part in names]
+            sheets += [(name, relations[one].target.lower()) for name, one in used if one in relations]
+    return [(name, names[part]) for name, part in sheets if part in names]
 
 
 def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:

@@ -11,12 +11,12 @@ def row_of(rows: Sequence[Sequence[str]]) -> int | None:
 
     None where no row has two cells.
     """
-    filled = [sum(bool(cell.strip()) for cell in row) for row in rows[:LOOKED_AT]]
-    counts = Counter(count for count in filled if count > 1)
+    widths = [sum(bool(cell.strip()) for cell in row) for row in rows[:LOOKED_AT]]
+    counts = Counter(count for count in widths if count > 1)
     if not counts:
         return None
     most = max(counts.values())
     width = max(count for count, times in counts.items() if times == most)
-    first = next(n for n, count in enumerate(filled) if count >= width)
-    has_corner = first > 0 and filled[first - 1] == width - 1 > 0 and not rows[first - 1][0].strip()
+    first = next(n for n, count in enumerate(widths) if count >= width)
+    has_corner = first > 0 and widths[first - 1] == width - 1 > 0 and not rows[first - 1][0].strip()
     return first - 1 if has_corner and all(cell.strip() for cell in rows[first - 1][1:width]) else first

@@ -111,13 +111,13 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
-    hidden: list[str] = []
+    asides: list[str] = []
     for part in [*_lead(root, main), main]:
-        hidden += _clean(part)
+        asides += _clean(part)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
-    if sum(len(words.split()) for words in hidden) >= A_PARAGRAPH:
-        size = f"{sum(map(len, hidden)):,} characters in {len(hidden)} places"
-        composer.lost.append(f"hidden, and nothing on the page opens it: {size}, as {hidden[0][:SHOWN]!r}")
+    if sum(len(words.split()) for words in asides) >= A_PARAGRAPH:
+        size = f"{sum(map(len, asides)):,} characters in {len(asides)} places"
+        composer.lost.append(f"hidden, and nothing on the page opens it: {size}, as {asides[0][:SHOWN]!r}")
     return title
 
 
@@ -133,14 +133,14 @@ def _clean(main: LexborNode) -> list[str]:
         if not _encloses(node, main) and not _is_page(node, main):
             node.decompose()
     _drop(_around(main), main)
-    hidden = _drop(_invisible(main), main)
+    asides = _drop(_invisible(main), main)
     _drop_ways(main)
     for node in main.css("pre br"):
         node.replace_with("\n")
     for node in reversed(main.css(f"sup, sub, {NOTE}")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
-    return [words for words in hidden if len(words.split()) >= A_SENTENCE]
+    return [words for words in asides if len(words.split()) >= A_SENTENCE]
 
 
 def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[str]:

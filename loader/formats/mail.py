@@ -129,13 +129,13 @@ def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None
     if len(texts) + len(others) > MAX_PARTS:
         return
     if kind == "multipart/alternative":
-        chosen, page = part.get_body(("plain", "html")), part.get_body(("html",))
-        if chosen is not None and page is not None and chosen is not page and _is_stub(chosen, page):
-            chosen = page
+        body, page = part.get_body(("plain", "html")), part.get_body(("html",))
+        if body is not None and page is not None and body is not page and _is_stub(body, page):
+            body = page
         inner, without = list[MIMEPart](), list[MIMEPart]()
         for below in part.iter_parts():
-            _sort(below, without if chosen is not None else inner, others)
-        texts += [chosen] if chosen is not None else inner
+            _sort(below, without if body is not None else inner, others)
+        texts += [body] if body is not None else inner
     elif part.is_multipart() and part.get_content_maintype() == "multipart":
         for below in part.iter_parts():
             _sort(below, texts, others)

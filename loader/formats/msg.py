@@ -25,14 +25,14 @@ MAX_NESTED = 5  # messages in messages
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    lost: list[str] = []
+    losses: list[str] = []
     with (
         readable("a message of Outlook", struct.error, remedy="; save it as .eml"),
         olefile.OleFileIO(io.BytesIO(source.read_all(MAX_BINARY))) as file,
     ):
-        message = _message(file, [], lost)
+        message = _message(file, [], losses)
     yield from mail.of_message(source, message, source.name, source.label)
-    yield from (Lost(f"{source.label}, {name}", "it can't be read; save the message as .eml") for name in lost)
+    yield from (Lost(f"{source.label}, {name}", "it can't be read; save the message as .eml") for name in losses)
 
 
 def _message(file: olefile.OleFileIO, folder: list[str], lost: list[str]) -> EmailMessage:

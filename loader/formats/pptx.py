@@ -50,7 +50,7 @@ def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> l
     title = next((shape for shape in shapes if _place(shape)[0] in TITLES and _words(shape)), None)
     if title is not None:
         composer.heading(_words(title), 1)
-    lost: list[str] = []
+    losses: list[str] = []
     for shape in shapes:
         table, words = shape.find(f".//{A}tbl"), _words(shape)
         if table is not None:
@@ -58,7 +58,7 @@ def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> l
         elif shape is not title and not (_place(shape)[0] in FEET and words in feet):
             feet.add(words)
             composer.block(words)
-        lost += package.graphics(composer, shape, relations)
+        losses += package.graphics(composer, shape, relations)
     for notes in package.targets(name, "notesSlide"):
         page = package.xml(notes)
         for shape in page.iter(f"{P}sp") if page is not None else ():
@@ -69,7 +69,7 @@ def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> l
             if etree.QName(comment).localname in ("cm", "reply"):
                 own = comment.xpath("*[local-name()='text' or local-name()='txBody']")
                 composer.block(" ".join(" ".join(one.itertext()) for one in own).strip())
-    return lost
+    return losses
 
 
 def _words(shape: Any) -> str:

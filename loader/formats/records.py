@@ -94,7 +94,7 @@ class Sheet:
 
 def sheets(stream: bytes) -> dict[str, Sheet]:
     """By name. Raises BadDocument for a workbook with a password."""
-    named: dict[str, Sheet] = {}
+    sheet_of: dict[str, Sheet] = {}
     starts: dict[int, str] = {}
     sheet, version, id_, left, at = Sheet(), MODERN, 0, 0, 0
     while at + 4 <= len(stream):
@@ -104,7 +104,7 @@ def sheets(stream: bytes) -> dict[str, Sheet]:
             raise BadDocument(zipped.PROTECTED)
         if kind == BEGIN:
             version = _number(body, 0, 2) if at == 0 else version
-            sheet = named.setdefault(starts[at], Sheet()) if at in starts else sheet
+            sheet = sheet_of.setdefault(starts[at], Sheet()) if at in starts else sheet
         elif kind == BOUND:
             name = body[7 : 7 + body[6]].decode("cp1252", "replace") if version < MODERN else _text(body[7:])
             starts[_number(body, 0, 4)] = name
@@ -123,7 +123,7 @@ def sheets(stream: bytes) -> dict[str, Sheet]:
             else:
                 sheet.notes[cell] = _number(body, 6, 2), _text(body[10:])
         at += 4 + length
-    return named
+    return sheet_of
 
 
 def _text(body: bytes) -> str:

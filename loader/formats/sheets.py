@@ -37,7 +37,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     formats: dict[str, dict[tuple[int, int], str]] = {}  # of cells, by sheet
     overlays: dict[str, Overlay] = {}
-    lost: list[Lost] = []
+    losses: list[Lost] = []
     with readable("a workbook", *FAULTS):
         is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
         if is_zip and not content.startswith(zipped.OLE):
@@ -47,7 +47,7 @@ def read(source: SourceFile) -> Iterator[Item]:
                 try:
                     overlays = of_sheets(archive)
                 except etree.LxmlError as error:
-                    lost.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
+                    losses.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
         elif content.startswith(zipped.OLE):
             overlays = of_xls(content)
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
@@ -55,18 +55,18 @@ def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     for name in names:
         try:
-            rows, merged = _rows(book, name, content)
+            rows, areas = _rows(book, name, content)
         except FAULTS as error:
-            lost.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
+            losses.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
         overlay = overlays.get(name, Overlay())
-        overlay.merged += merged
+        overlay.merged += areas
         texts = list(_texts(rows, formats.get(name, {})))
         _spread(texts, overlay.merged)
         _Sheet(composer, name, texts, overlay).add()
     has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
     yield source.composed(composer, names[0] if has_title else "")
-    yield from lost
+    yield from losses
 
 
 def _texts(rows: list[list[Any]], formats: dict[tuple[int, int], str]) -> Iterator[list[str]]:

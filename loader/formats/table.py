@@ -28,8 +28,8 @@ def read(source: SourceFile) -> Iterator[Item]:
     lines = source.lines()
     sample = list(islice(lines, SAMPLE))
     rows = csv.reader((f"{line}\n" for line in chain(sample, lines)), delimiter=_delimiter(sample), strict=False)
-    numbered = _numbered(source, rows)
-    start = list(islice(numbered, header.LOOKED_AT))
+    numbered_rows = _numbered(source, rows)
+    start = list(islice(numbered_rows, header.LOOKED_AT))
     first = [(number, row) for number, row in (one for one in start if not isinstance(one, Skipped))]
     if not first:
         raise BadDocument("no text in it")
@@ -43,7 +43,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         text = "\n".join(bars(row) for _, row in above)
         yield source.document(text, title, f"{source.name}/{above[0][0]}", [(0, Place(row=above[0][0]))])
     counts: Counter[str] = Counter()
-    for one in chain(start, numbered):
+    for one in chain(start, numbered_rows):
         if isinstance(one, Skipped):
             yield one
         elif one[0] > first[at][0]:

@@ -108,13 +108,13 @@ class _Connection:
         address = self._address
         self._http = connection = http.client.HTTPConnection(address.host, address.port)
         connection.sock = self._connected()
-        sent = {
+        fields = {
             "User-Agent": f"{AGENT}/{shardqa.__version__}",
             "Host": address.authority,
             "Connection": "close",
             **headers,
         }
-        connection.request("GET", address.target, headers=sent)
+        connection.request("GET", address.target, headers=fields)
         with connection.getresponse() as response:
             if response.status in REDIRECTS:
                 return Page(response.status, response.headers, b"", address)
@@ -147,15 +147,15 @@ class _Connection:
             raise
 
     def _plain(self) -> socket.socket:
-        failed: OSError | None = None
+        fault: OSError | None = None
         for number in self._numbers:
             try:
                 plain = socket.create_connection((number, self._address.port), min(CONNECT_SECONDS, self._seconds))
                 plain.settimeout(self._seconds + CONNECT_SECONDS)  # the timer comes first
                 return plain
             except OSError as error:
-                failed = error
-        raise failed or OSError("the host has no address")
+                fault = error
+        raise fault or OSError("the host has no address")
 
     def _end(self) -> None:
         self._is_late.set()

@@ -102,16 +102,16 @@ class WebPages:
                 and _may_be_sitemap(page)
                 and sitemap.is_sitemap(xml := sitemap.unpacked(page.content))
             )
-            listed = sitemap.parse(xml) if is_map else None
+            entries = sitemap.parse(xml) if is_map else None
         except NotFetched as fault:
             self._pages += 1
             yield Skipped(url, str(fault))
             return
-        if listed is None:
+        if entries is None:
             self._pages += 1
             yield from self._documents(address, page)
         else:
-            yield from self._listed(listed, address, start, depth)
+            yield from self._listed(entries, address, start, depth)
 
     def _fetch(self, address: PageAddress) -> Page:
         pause = self._robots.pause(address) if self._pages else 0
@@ -141,22 +141,22 @@ class WebPages:
 
     def _read_listed(self, url: str, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         try:
-            listed = PageAddress.parse(url)
+            entry = PageAddress.parse(url)
         except BadDocument as fault:
             yield Skipped(str(address), str(fault))
             return
-        self._names.add(listed.name)
-        if listed.site != start.site:
-            yield Skipped(str(listed), f"on another host than {start}; give its own address")
+        self._names.add(entry.name)
+        if entry.site != start.site:
+            yield Skipped(str(entry), f"on another host than {start}; give its own address")
             return
-        yield from self._read(listed, start, depth + 1)
+        yield from self._read(entry, start, depth + 1)
 
     def _documents(self, address: PageAddress, page: Page) -> Iterator[Item]:
         self._done += len(page.content)
         url = str(address)
-        known = self._known.last(url) if self._known is not None else None
-        if page.status == NOT_MODIFIED and known is not None:
-            self.passed_over += len(known[1])
+        last = self._known.last(url) if self._known is not None else None
+        if page.status == NOT_MODIFIED and last is not None:
+            self.passed_over += len(last[1])
             return
         if page.status != 200:
             if page.status in GONE:
@@ -164,9 +164,9 @@ class WebPages:
             yield Skipped(url, f"HTTP {page.status}")
             return
         stamp = _stamp(page)
-        if known is not None and known[0][-1] == stamp[-1]:
-            self.passed_over += len(known[1])
-            self.read[url] = FileRead(stamp, list(known[1]))
+        if last is not None and last[0][-1] == stamp[-1]:
+            self.passed_over += len(last[1])
+            self.read[url] = FileRead(stamp, list(last[1]))
             return
         format = content.format_of(page.headers, page.address.path)
         if format is None:

@@ -20,7 +20,7 @@ class Address:
 
 def parse(written: str) -> Address:
     """Raises ValueError, which never repeats a password."""
-    hosts, carried = list[str](), dict[str, Any]()
+    hosts, parameters = list[str](), dict[str, Any]()
     for part in (part.strip() for part in written.split(",")):
         if "://" not in part:
             hosts.append(part)
@@ -28,10 +28,10 @@ def parse(written: str) -> Address:
         host, settings = _url(part)
         hosts.append(host)
         for name, value in settings.items():
-            if carried.setdefault(name, value) != value:
+            if parameters.setdefault(name, value) != value:
                 raise ValueError(f"the addresses differ in {name}; all nodes of a cluster have one user and one TLS")
-    user, password = carried.pop("user", None), carried.pop("password", None)
-    return Address(",".join(hosts), user, password, carried)
+    user, password = parameters.pop("user", None), parameters.pop("password", None)
+    return Address(",".join(hosts), user, password, parameters)
 
 
 def _url(url: str) -> tuple[str, dict[str, Any]]:

@@ -65,13 +65,13 @@ def marks() -> dict[int, str | None]:
 
 def words(text: str) -> list[str]:
     """The words of a text in order, folded and not stemmed."""
-    folded = fold(text)
-    if "'" in folded or "’" in folded:
-        folded = POSSESSIVE.sub("", folded)
-    if MARKS_MATTER.search(folded):
-        every = [word for match in WORD.findall(folded) for word in forms(match.replace(",", ""))]
+    plain = fold(text)
+    if "'" in plain or "’" in plain:
+        plain = POSSESSIVE.sub("", plain)
+    if MARKS_MATTER.search(plain):
+        every = [word for match in WORD.findall(plain) for word in forms(match.replace(",", ""))]
     else:
-        every = [match.replace(",", "") for match in PLAIN.findall(folded)]
+        every = [match.replace(",", "") for match in PLAIN.findall(plain)]
     if text.isascii():
         return every
     return [part for word in every for part in parts(word)]

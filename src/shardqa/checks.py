@@ -34,18 +34,18 @@ def document(what: str, text: str, **others: str) -> None:
 
     Raises BadDocument, DocumentTooLarge.
     """
-    named = f"{what}: " if what else ""
+    prefix = f"{what}: " if what else ""
     if not text.strip():
-        raise BadDocument(f"{named}no text in it; give it at least one word")
+        raise BadDocument(f"{prefix}no text in it; give it at least one word")
     for name, part in {"text": text, **others}.items():
         try:
             size = len(part) if part.isascii() else len(part.encode())
         except UnicodeEncodeError as error:
-            raise BadDocument(f"{named}lone surrogate at character {error.start}; encode it as UTF-8") from None
+            raise BadDocument(f"{prefix}lone surrogate at character {error.start}; encode it as UTF-8") from None
         if name == "text" and size > MAX_DOCUMENT:
-            raise DocumentTooLarge(f"{named}{size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
+            raise DocumentTooLarge(f"{prefix}{size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
         if size > BOUNDS.get(name, size):
-            raise BadDocument(f"{named}its {name} has {size:,} bytes, more than {BOUNDS[name]:,}; shorten it")
+            raise BadDocument(f"{prefix}its {name} has {size:,} bytes, more than {BOUNDS[name]:,}; shorten it")
 
 
 def length(characters: int, what: str = "") -> None:

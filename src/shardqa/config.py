@@ -136,12 +136,12 @@ class Settings(BaseSettings):
     def take_address_apart(self) -> "Settings":
         """Addresses may carry a user, a password and TLS; a user and a password set by themselves go ahead."""
         names = set(self.model_fields_set)
-        parsed = address.parse(self.redis)
-        self.redis, self._tls = parsed.hosts, parsed.tls
-        if parsed.user is not None and "user" not in names:
-            self.user = parsed.user
-        if parsed.password is not None and "password" not in names:
-            self.password = SecretStr(parsed.password)
+        parts = address.parse(self.redis)
+        self.redis, self._tls = parts.hosts, parts.tls
+        if parts.user is not None and "user" not in names:
+            self.user = parts.user
+        if parts.password is not None and "password" not in names:
+            self.password = SecretStr(parts.password)
         return self
 
     @property

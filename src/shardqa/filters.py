@@ -266,12 +266,12 @@ def test_of(clause: tuple[str, str, Any]) -> Callable[[list[Value]], bool]:
     if test == "in":
         kinds = set(map(kind_of, operand))
         return lambda values: not kinds.isdisjoint(values)
-    kind, bound, is_above, is_inside = bounds(test, operand)
+    kind, limit, is_above, is_inside = bounds(test, operand)
 
     def is_within(value: Value) -> bool:
         own_kind, place = ordered(value) or ("none", 0)
         if own_kind != kind:
             return False
-        return (place > bound if is_above else place < bound) or (is_inside and place == bound)
+        return (place > limit if is_above else place < limit) or (is_inside and place == limit)
 
     return lambda values: any(map(is_within, values))

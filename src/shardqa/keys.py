@@ -314,13 +314,13 @@ def _head(key: str, word: str) -> tuple[str, str, str]:
 
 @lru_cache(1_024)  # a part of a file's rows, which is looked at where it is read and where it is held
 def parse_doc(key: str) -> DocKey:
-    parsed = DocKey(*_head(key, "doc"))
-    if parsed.tag != bucket(parsed.document):
+    name = DocKey(*_head(key, "doc"))
+    if name.tag != bucket(name.document):
         raise BadKey(
-            f"key {key[:120]!r} has the tag {{{parsed.tag}}} but documents of this id belong to "
-            f"{{{bucket(parsed.document)}}}; write it under {doc(parsed.corpus, parsed.document)!r}"
+            f"key {key[:120]!r} has the tag {{{name.tag}}} but documents of this id belong to "
+            f"{{{bucket(name.document)}}}; write it under {doc(name.corpus, name.document)!r}"
         )
-    return parsed
+    return name
 
 
 @lru_cache(1_024)  # engine and shards look at a passage's key many times a question

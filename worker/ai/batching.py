@@ -319,12 +319,12 @@ class LoadedModel:
         if first.likeness() is None:
             return [first]
         likeness = padding.likeness(first.arrays)
-        found = [first]
+        requests = [first]
         for request in self._waiting:
             if request is not first and request.likeness() is not None and padding.likeness(request.arrays) == likeness:
-                found.append(request)
-        sizes = [(request.rows, padding.length_of(request.arrays)) for request in found]
-        return [found[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
+                requests.append(request)
+        sizes = [(request.rows, padding.length_of(request.arrays)) for request in requests]
+        return [requests[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
 
     def _splits(self) -> bool:
         return self._model is not None and self._model.splits
@@ -339,7 +339,7 @@ class LoadedModel:
         rows = [r.rows for r in batch]
         lengths = [self._padding.length_of(r.arrays) if self._padding else None for r in batch]
         longest = max((length for length in lengths if length is not None), default=0)
-        started = time.perf_counter()
+        start = time.perf_counter()
         try:
             outputs = self._compute(batch, self._stacked(batch, longest))
         except ModelError:
@@ -348,13 +348,13 @@ class LoadedModel:
             for request in batch:  # one of them is bad, or the outputs are not what the model declares
                 self._run_alone(request)
             return
-        at, ended = 0, time.perf_counter()
-        self.counts.ran(sum(rows), started, ended)
+        at, end = 0, time.perf_counter()
+        self.counts.ran(sum(rows), start, end)
         for request, n, length in zip(batch, rows, lengths, strict=True):
             part = [output[at : at + n] for output in outputs]
             if self._padding is not None and length is not None:
                 part = self._padding.cut(part, longest, length)
-            result = Result(request, part, started, ended)
+            result = Result(request, part, start, end)
             self.counts.answered(result)
             request.done(result)
             at += n
@@ -365,14 +365,14 @@ class LoadedModel:
         return [np.concatenate(arrays) for arrays in zip(*(r.arrays for r in batch), strict=True)]
 
     def _run_alone(self, request: Request) -> None:
-        started = time.perf_counter()
+        start = time.perf_counter()
         try:
             outputs = self._compute([request], request.arrays)
         except ModelError as error:
             self.counts.errors += 1
             request.done(error)
         else:
-            result = Result(request, outputs, started, time.perf_counter())
+            result = Result(request, outputs, start, time.perf_counter())
             request.done(result)
             self.counts.ran(request.rows, result.started, result.ended)
             self.counts.answered(result)

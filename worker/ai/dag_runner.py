@@ -84,21 +84,21 @@ class DagRunner:
         """Raises redis.ResponseError."""
         if not self.steps:
             raise ResponseError("ERR DAG is empty")
-        made = Dag(0, {(LOADED, name): array for name, array in self._loaded.items()})
+        graph = Dag(0, {(LOADED, name): array for name, array in self._loaded.items()})
         last = dict.fromkeys(self._loaded, LOADED)
         for index, step in enumerate(self.steps):
             wanted = step.inputs if isinstance(step, RunStep) else [step.name] if isinstance(step, Get) else ()
             if missing := [name for name in wanted if name not in last]:
                 raise ResponseError(f"ERR INPUT key cannot be found in DAG: {missing[0]}")
-            made.sources.append({name: last[name] for name in wanted})
+            graph.sources.append({name: last[name] for name in wanted})
             if isinstance(step, SetStep):
-                made.values[index, step.name] = step.array
-                made.operations.append(None)
+                graph.values[index, step.name] = step.array
+                graph.operations.append(None)
                 last[step.name] = index
                 continue
-            made.operations.append(find(step) if isinstance(step, RunStep) else step)
+            graph.operations.append(find(step) if isinstance(step, RunStep) else step)
             last |= dict.fromkeys(step.outputs if isinstance(step, RunStep) else (), index)
-        return made
+        return graph
 
 
 # ---- operations as words ----

@@ -41,11 +41,11 @@ def _graph(data: mmap.mmap, graph: MessageField, name: bytes) -> Iterator[bytes]
 
 
 def _initializer(data: mmap.mmap, tensor: MessageField, name: bytes) -> bytes:
-    found = list(fields(data, tensor.content, tensor.end))
-    raw = [field for field in found if field.number == RAW_DATA]
+    parts_of_tensor = list(fields(data, tensor.content, tensor.end))
+    raw = [field for field in parts_of_tensor if field.number == RAW_DATA]
     if len(raw) != 1 or raw[0].end - raw[0].content < MAPPED_BYTES:
         return data[tensor.content : tensor.end]
     where = {b"location": name, b"offset": b"%d" % raw[0].content, b"length": b"%d" % (raw[0].end - raw[0].content)}
-    parts = [data[field.start : field.end] for field in found if field.number != RAW_DATA]
+    parts = [data[field.start : field.end] for field in parts_of_tensor if field.number != RAW_DATA]
     parts += [block(EXTERNAL_DATA, block(1, key) + block(2, value)) for key, value in where.items()]
     return b"".join([*parts, numeric(DATA_LOCATION, EXTERNAL)])

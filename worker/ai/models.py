@@ -200,15 +200,15 @@ class Models:
     def _run_for_script(self, context: str, key: str, arrays: Sequence[Array]) -> list[Array]:
         """Runs a model in a script's thread. Raises redis.ResponseError, ModelError."""
         self._call_redis(context, ["AI.MODELGET", key, "META"])  # may the caller read that key?
-        model, done = self.stored.at(key), threading.Event()
+        model, end = self.stored.at(key), threading.Event()
         results: list[Result | Exception] = []
 
         def settle(result: Result | Exception) -> None:
             results.append(result)
-            done.set()
+            end.set()
 
         model.put(Request(arrays, settle))
-        done.wait()
+        end.wait()
         (result,) = results
         self._note(result)
         self._untold.add(model.id, result)
@@ -274,10 +274,10 @@ class Models:
     async def run_graph(self, ordered: dag.Dag) -> dag.DagExecution:
         """Runs a graph for a function, to its end."""
         loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
+        end = asyncio.Event()
 
         def done(execution: dag.DagExecution) -> None:
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(end.set)
             for id, result in execution.runs():
                 self._note(result)
                 self._untold.add(id, result)
@@ -285,7 +285,7 @@ class Models:
         execution = dag.DagExecution(ordered, self.stored.by_id, done)
         execution.start()
         try:
-            await ended.wait()
+            await end.wait()
         except asyncio.CancelledError:
             execution.cancel()
             raise

@@ -72,16 +72,16 @@ def of_like_lengths(sizes: Sequence[tuple[int, int | None]], most: int, least: i
     `most` rows.
     """
     rows, longest = sizes[0][0], sizes[0][1] or 0
-    chosen, real = [0], rows * longest
+    batch, real = [0], rows * longest
     own = longest
     others = [(abs(length - own), i) for i, (_, length) in enumerate(sizes) if i > 0 and length is not None]
     for _, i in sorted(others):
         more, length = rows + sizes[i][0], sizes[i][1] or 0
         reach, words = max(longest, length), real + sizes[i][0] * length
         if more <= most and (more * reach <= WASTE * words or rows < least):
-            chosen.append(i)
+            batch.append(i)
             rows, longest, real = more, reach, words
-    return chosen
+    return batch
 
 
 def _filled(array: Array, length: int) -> Array:

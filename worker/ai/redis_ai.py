@@ -251,7 +251,7 @@ def _from_reply(reply: list[Any]) -> Array:
 
 def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
     """The module `redisAI` of this worker."""
-    made = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
+    api = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
     keyspace = Keyspace(calls, threads, models)
     functions: list[Callable[..., Any]] = [createTensorFromValues, createTensorFromBlob]
     functions += [tensorToFlatList, tensorGetDataAsBlob, tensorGetDims]
@@ -262,5 +262,5 @@ def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
     functions += [keyspace.modelRunnerRunAsync, keyspace.modelRunnerRun]
     functions += [keyspace.scriptRunnerRunAsync, keyspace.scriptRunnerRun, keyspace.createDAGRunner]
     for function in functions:
-        setattr(made, function.__name__, function)
-    return made
+        setattr(api, function.__name__, function)
+    return api

@@ -225,7 +225,7 @@ def _is_execute(function: ast.expr) -> bool:
 
 def _to_torch(arrays: Sequence[Array], device: torch.device) -> list[torch.Tensor]:
     """Copies an array, since a script may change its inputs. Raises ModelError."""
-    made: list[torch.Tensor] = []
+    copies: list[torch.Tensor] = []
     for array in arrays:
         if array.dtype == tensors.BFLOAT16:
             tensor = torch.from_numpy(array.view("<i2").copy()).view(torch.bfloat16)
@@ -233,8 +233,8 @@ def _to_torch(arrays: Sequence[Array], device: torch.device) -> list[torch.Tenso
             raise ModelError("ERR TORCH has no tensors of strings; give them to a script as ARGS")
         else:
             tensor = torch.from_numpy(array.copy())
-        made.append(tensor.to(device))
-    return made
+        copies.append(tensor.to(device))
+    return copies
 
 
 def _to_array(tensor: torch.Tensor) -> Array:

@@ -68,18 +68,18 @@ class WorkerSettings:
 
     def set(self, name: str, value: str) -> bytes:
         """The reply for one pair."""
-        known = NAMES.get(name.lower())
-        if known is None:
+        setting = NAMES.get(name.lower())
+        if setting is None:
             self._extra[name] = value
             return SAVED
-        least = KNOWN[known].least
+        least = KNOWN[setting].least
         if least is None:
-            return resp.error(f"ERR (error) {known} can not be changed at run time")
+            return resp.error(f"ERR (error) {setting} can not be changed at run time")
         try:
             number = int(value)
         except ValueError:
-            return resp.error(f"ERR {known} wants a number, not {value[:40]!r}")
+            return resp.error(f"ERR {setting} wants a number, not {value[:40]!r}")
         if number < least:
-            return resp.error(f"ERR {known} wants a number from {least} on, not {number}")
-        self._values[known] = number
+            return resp.error(f"ERR {setting} wants a number from {least} on, not {number}")
+        self._values[setting] = number
         return resp.OK

@@ -47,17 +47,17 @@ def page_text(blocks: list[TextLine | Table]) -> PageText:
     )
     margin = {*ordered[:MARGIN], *ordered[-MARGIN:]}
     usual = _usual_gap(blocks)
-    placed: list[str | Table] = []
+    pieces: list[str | Table] = []
     numbers: set[int] = set()
     for n, block in enumerate(blocks):
         before = blocks[n - 1] if n else None
         after = blocks[n + 1] if n + 1 < len(blocks) else None
         if isinstance(before, TextLine) and isinstance(block, TextLine) and _is_apart(before, block, after, usual):
-            placed.append("")
+            pieces.append("")
         if n in margin:
-            numbers.add(len(placed))
-        placed.append(block.text if isinstance(block, TextLine) else block)
-    return PageText(placed, frozenset(numbers))
+            numbers.add(len(pieces))
+        pieces.append(block.text if isinstance(block, TextLine) else block)
+    return PageText(pieces, frozenset(numbers))
 
 
 def _usual_gap(blocks: list[TextLine | Table]) -> float:

@@ -32,12 +32,12 @@ def rules(page: pdfium.PdfPage, is_turned: bool = False) -> list[Rule]:
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > MAX_OBJECTS or page.get_rotation():
         return []
-    found: list[Rule] = []
+    lines: list[Rule] = []
     for n in range(count):
         item = raw.FPDFPage_GetObject(page.raw, n)
         if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_PATH:
-            found += _of_path(item)
-    return [Rule(one.is_vertical, *_mirrored(one)) for one in found] if is_turned else found
+            lines += _of_path(item)
+    return [Rule(one.is_vertical, *_mirrored(one)) for one in lines] if is_turned else lines
 
 
 def _mirrored(rule: Rule) -> tuple[float, float, float]:

@@ -57,19 +57,19 @@ def found(lines: list[TextLine], rules: Callable[[], list[Rule]]) -> list[TextLi
     if sum(len(row) > 1 for row in cells) < 2 and not _side_by_side(lines):
         return list(lines)
     blocks: dict[int, Table] = {}  # by the number of their first line
-    taken: set[int] = set()
+    in_tables: set[int] = set()
     for table, numbers in _ruled(lines, rules()):
-        if not numbers & taken:
+        if not numbers & in_tables:
             blocks[min(numbers)] = table
-            taken |= numbers
-    placed: list[TextLine | Table] = []
-    for free, run in groupby(range(len(lines)), lambda n: n not in taken):
+            in_tables |= numbers
+    content: list[TextLine | Table] = []
+    for free, run in groupby(range(len(lines)), lambda n: n not in in_tables):
         within = list(run)
         if free:
-            placed += _aligned([lines[n] for n in within], [cells[n] for n in within])
+            content += _aligned([lines[n] for n in within], [cells[n] for n in within])
         else:
-            placed += [blocks[n] for n in within if n in blocks]
-    return placed
+            content += [blocks[n] for n in within if n in blocks]
+    return content
 
 
 def _cells(line: TextLine, number: int) -> list[_Cell]:
@@ -216,12 +216,12 @@ def _stop(cells: list[list[_Cell]], start: int) -> int:
     last_full = stop = start
     for n in range(start, len(cells)):
         row = cells[n]
-        joined = _merged([*columns, *((cell.left, cell.right) for cell in row)])
-        if len(joined) < max(len(columns), 2 if len(row) > 1 else 1) or any(map(_is_leader, row)):
+        wider = _merged([*columns, *((cell.left, cell.right) for cell in row)])
+        if len(wider) < max(len(columns), 2 if len(row) > 1 else 1) or any(map(_is_leader, row)):
             break
         if n > start and not _is_near(cells[n - 1], row, cells[n + 1] if n + 1 < len(cells) else row):
             break
-        columns, stop = joined, n + 1
+        columns, stop = wider, n + 1
         if len(row) > 1 or (n > start and overlap(cells[n - 1][0], row[0])):
             last_full = n + 1
     return last_full if last_full > start else stop if len(columns) > 1 else start
@@ -236,13 +236,13 @@ def _is_near(before: list[_Cell], row: list[_Cell], after: list[_Cell]) -> bool:
 
 
 def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    joined: list[tuple[float, float]] = []
+    columns: list[tuple[float, float]] = []
     for left, right in sorted(spans):
-        if joined and left < joined[-1][1] + 1.0:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], right))
+        if columns and left < columns[-1][1] + 1.0:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
-            joined.append((left, right))
-    return joined
+            columns.append((left, right))
+    return columns
 
 
 def _is_leader(cell: _Cell) -> bool:
@@ -283,15 +283,15 @@ def _rows(bands: list[list[_Cell]], columns: list[float]) -> list[list[str]]:
     rows: list[list[list[str]]] = []
     is_loose = min(gaps) + LOOSE * height < max(gaps) and any(len(band) == 1 for band in bands)
     for n, band in enumerate(bands):
-        placed: list[list[str]] = [[] for _ in columns]
+        texts: list[list[str]] = [[] for _ in columns]
         for cell in sorted(band, key=lambda cell: cell.left):
-            placed[_column(columns, cell)].append(cell.text)
-        begins = gaps[n - 1] > min(gaps) + LOOSE * height if n and is_loose else bool(placed[0]) or len(band) > 1
+            texts[_column(columns, cell)].append(cell.text)
+        begins = gaps[n - 1] > min(gaps) + LOOSE * height if n and is_loose else bool(texts[0]) or len(band) > 1
         if rows and not begins:
-            for whole, part in zip(rows[-1], placed, strict=True):
+            for whole, part in zip(rows[-1], texts, strict=True):
                 whole += part
         else:
-            rows.append(placed)
+            rows.append(texts)
     return [[HYPHENATED.sub("", " ".join(cell)) for cell in row] for row in rows]
 
 

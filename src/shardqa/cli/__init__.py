@@ -66,7 +66,7 @@ def main(program: typer.Typer = app) -> None:
     if program is not app:
         spell_switches(command)
     try:
-        ended = command(standalone_mode=False)
+        result = command(standalone_mode=False)
     except (ShardqaError, OSError, UsageError, typer.Abort) as error:
         from shardqa.cli import faults  # what a run without a fault need not import
 
@@ -74,4 +74,4 @@ def main(program: typer.Typer = app) -> None:
         if code is None:
             raise
         sys.exit(code)
-    sys.exit(ended if isinstance(ended, int) else 0)
+    sys.exit(result if isinstance(result, int) else 0)

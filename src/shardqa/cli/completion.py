@@ -34,10 +34,10 @@ def functions(incomplete: str) -> list[str]:
     try:
         settings = settings_of(None, None, None)
         host, _, port = seed_of(settings).rpartition(":")
-        registered, _ = registrations(
+        registered_functions, _ = registrations(
             Masters(lambda host, port: node_client(settings, host, port, SECONDS), (host, int(port)))
         )
     except (ShardqaError, OSError, RedisError):
         return []
-    words = {word for function in registered for word in (function.name, function.session, *function.ids)}
+    words = {word for function in registered_functions for word in (function.name, function.session, *function.ids)}
     return sorted(word for word in words if word.startswith(incomplete))

@@ -54,12 +54,12 @@ def show(
     }
     written = address.parse(target.redis or str(_file().get("redis", "")))
     carried = {name for name in ("user", "password") if getattr(written, name) is not None}  # by redis:// and rediss://
-    shown = [_setting(settings, name, options, carried) for name in Settings.model_fields]
-    shown += [_besides(name) for name in BESIDES]
+    rows = [_setting(settings, name, options, carried) for name in Settings.model_fields]
+    rows += [_besides(name) for name in BESIDES]
     if as_json:
-        print_json([asdict(one) for one in shown])
+        print_json([asdict(one) for one in rows])
     else:
-        print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in shown])
+        print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in rows])
 
 
 def _setting(settings: Settings, name: str, options: set[str], carried: set[str]) -> ShownSetting:

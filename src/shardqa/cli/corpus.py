@@ -37,13 +37,13 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa corpus ls
     """
-    listed = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
+    answer = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
     if as_json:
-        print_json(listed.model_dump(mode="json"))
+        print_json(answer.model_dump(mode="json"))
     else:
         columns = ("name", "documents", "passages", "encoded", "characters", "bytes")
-        print_table(columns, [_row(one) for one in listed.corpora])
-    end(listed.failed, bool(listed.corpora))
+        print_table(columns, [_row(one) for one in answer.corpora])
+    end(answer.failed, bool(answer.corpora))
 
 
 def _row(corpus: CorpusInfo) -> tuple[str | int, ...]:
@@ -76,10 +76,10 @@ def set_(
     """
     files = {name: READ[name](file) for name, _, file in (one.partition("=") for one in choices) if name in READ}
     keeping = {name: VALUES[word] for name, _, word in (one.partition("=") for one in choices if one in KEPT)}
-    chosen = _chosen([one for one in choices if one.partition("=")[0] not in READ and one not in KEPT])
+    choice = _chosen([one for one in choices if one.partition("=")[0] not in READ and one not in KEPT])
 
     async def work(engine: Engine) -> None:
-        for name, is_on in chosen.items():
+        for name, is_on in choice.items():
             await engine.catalogue.switch(corpus, name, is_on)
         if files or keeping:
             own = await engine.words.stored(corpus) or CorpusWords()
@@ -87,7 +87,7 @@ def set_(
 
     with_engine(target.settings(), work)
     counts = {name: len(lines) for name, lines in files.items()}
-    switches = {str(name): is_on for name, is_on in (*chosen.items(), *keeping.items())}
+    switches = {str(name): is_on for name, is_on in (*choice.items(), *keeping.items())}
     words = [f"{name} {'on' if is_on else 'off'}" for name, is_on in switches.items()]
     words += [f"{count} {name}" for name, count in counts.items()]
     report(as_json, {"corpus": corpus, **switches, **counts}, f"corpus {corpus}: {', '.join(words)}")
@@ -114,16 +114,16 @@ READ: dict[str, Callable[[str], list[Any]]] = {"synonyms": _synonyms, "pins": _p
 
 def _chosen(choices: list[str]) -> dict[Switch, bool]:
     """Raises WrongSetting before anything is changed."""
-    chosen: dict[Switch, bool] = {}
+    switches: dict[Switch, bool] = {}
     for choice in choices:
         if choice not in CHOICES:
             names = ", ".join([*CHOICES, *KEPT, *(f"{name}=FILE" for name in READ)])
             raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {names}")
         switch, is_on = CHOICES[choice]
-        if switch in chosen:
+        if switch in switches:
             raise WrongSetting(f"{switch!r} stands twice; say {switch}=on or {switch}=off")
-        chosen[switch] = is_on
-    return chosen
+        switches[switch] = is_on
+    return switches
 
 
 @app.command()
@@ -146,12 +146,12 @@ def rm(
         typer.confirm(f"Remove the corpus {corpus} with all its documents?", abort=True, err=True)
 
     async def work(engine: Engine) -> Dropping:
-        begun = await engine.catalogue.drop(corpus)
-        if wait and not begun.done:
+        dropping = await engine.catalogue.drop(corpus)
+        if wait and not dropping.done:
             async for _ in engine.catalogue.dropping(corpus):
                 pass
-            return begun.model_copy(update={"removed": begun.documents, "done": True})
-        return begun
+            return dropping.model_copy(update={"removed": dropping.documents, "done": True})
+        return dropping
 
     done = with_engine(settings, work)
     line = f"removed {corpus}: {done.removed:,} of {counted(done.documents, 'document')} gone"

@@ -31,12 +31,12 @@ def push(
     Example: shardqa dense push my-encoder --redis 10.0.0.5:7000
     """
     settings = target.settings(timeout=STORE_SECONDS)
-    done = with_engine(settings, lambda engine: dense.push(engine, folder or shipped.encoder_folder()))
-    name = done.label.split()[0]
+    outcome = with_engine(settings, lambda engine: dense.push(engine, folder or shipped.encoder_folder()))
+    name = outcome.label.split()[0]
     report(
         as_json,
-        {"encoder": name, "stored": done.stored},
-        f"encoder {name} stored on: {', '.join(done.stored) or 'none, it was there'}",
+        {"encoder": name, "stored": outcome.stored},
+        f"encoder {name} stored on: {', '.join(outcome.stored) or 'none, it was there'}",
         "passages get their vectors now; 'shardqa corpus ls' shows how many have one",
     )
 

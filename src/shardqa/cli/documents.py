@@ -133,13 +133,13 @@ def rm(
     async def work(engine: Engine) -> dict[str, bool]:
         return {id_: await engine.documents.delete(settings.corpus, id_) for id_ in dict.fromkeys(ids)}
 
-    removed = with_engine(settings, work)
+    was_there_by_id = with_engine(settings, work)
     if as_json:
-        print_json({"corpus": settings.corpus, "removed": removed})
-    for id_, was_there in removed.items():
+        print_json({"corpus": settings.corpus, "removed": was_there_by_id})
+    for id_, was_there in was_there_by_id.items():
         if was_there and not as_json:
             say(f"removed {id_}")
-    missing = [id_ for id_, was_there in removed.items() if not was_there]
+    missing = [id_ for id_, was_there in was_there_by_id.items() if not was_there]
     if missing:
         say(f"corpus {settings.corpus!r} has no document {', '.join(map(repr, missing))}")
-        raise typer.Exit(NOTHING if len(missing) == len(removed) else PARTLY)
+        raise typer.Exit(NOTHING if len(missing) == len(was_there_by_id) else PARTLY)

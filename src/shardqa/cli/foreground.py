@@ -93,7 +93,7 @@ def tails_of(service: Service) -> list[Tail]:
 
 def watch(service: Service, tails: list[Tail]) -> None:
     """Streams logs until Stopped is raised by a signal. Raises SetupError when the API or every node has ended."""
-    ended: set[int] = set()
+    dead: set[int] = set()
     while True:
         for tail in tails:
             for line in tail.lines():
@@ -102,12 +102,12 @@ def watch(service: Service, tails: list[Tail]) -> None:
                     err.print(Text.assemble((f"{tail.name:>5} │ ", tail.colour), shown))
         redis_server.reap()
         for node in service.cluster.state.nodes:
-            if node.port not in ended and not node.running():
-                ended.add(node.port)
+            if node.port not in dead and not node.running():
+                dead.add(node.port)
                 err.print(
                     f"the node on port {node.port} ended; 'shardqa up --detach' starts it again", style="bold red"
                 )
-        if len(ended) == len(service.cluster.state.nodes):
+        if len(dead) == len(service.cluster.state.nodes):
             raise SetupError("every node of the cluster has ended; their logs are above")
         if not service.api_running():
             raise SetupError(f"the API has ended; see {service.cluster.data / API_LOG}")

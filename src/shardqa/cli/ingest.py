@@ -191,16 +191,16 @@ def _end_where_asked() -> None:
 
 
 async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summary:
-    known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
+    memory = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
     reading = SourceFiles(
         options.paths,
         options.prefix,
         follow_links=options.follow_links,
-        known=None if options.again else known,
+        known=None if options.again else memory,
         ocr=options.ocr,
     )
     with showing(options.corpus, reading.total) as show, _told_when_stopped(show) as note:
-        summary = await sync(engine, reading, options, known, note)
+        summary = await sync(engine, reading, options, memory, note)
     _tell_summary(summary, options.corpus, as_json)
     return summary
 

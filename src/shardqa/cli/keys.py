@@ -54,12 +54,12 @@ def list_(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa keys ls
     """
-    found = with_engine(target.settings(), lambda engine: engine.api_keys.all())
+    keys = with_engine(target.settings(), lambda engine: engine.api_keys.all())
     if as_json:
-        print_json([_shown(key) for key in found])
+        print_json([_shown(key) for key in keys])
         return
     columns = ("id", "name", "scopes", "corpora", "filter", "per minute", "expires")
-    print_table(columns, [_row(key) for key in found])
+    print_table(columns, [_row(key) for key in keys])
 
 
 @app.command("rm")
@@ -77,16 +77,16 @@ def rm(
     async def work(engine: Engine) -> dict[str, bool]:
         return {id_: await _was_there(engine, id_) for id_ in dict.fromkeys(ids)}
 
-    removed = with_engine(target.settings(), work)
+    outcome = with_engine(target.settings(), work)
     if as_json:
-        print_json({"removed": removed})
-    for id_, was_there in removed.items():
+        print_json({"removed": outcome})
+    for id_, was_there in outcome.items():
         if not was_there:
             say(f"there is no key with the id {id_[:40]!r}; 'shardqa keys ls' lists them")
         elif not as_json:
             say(f"removed {id_}")
-    if not all(removed.values()):
-        raise typer.Exit(PARTLY if any(removed.values()) else NOTHING)
+    if not all(outcome.values()):
+        raise typer.Exit(PARTLY if any(outcome.values()) else NOTHING)
 
 
 async def _was_there(engine: Engine, id_: str) -> bool:

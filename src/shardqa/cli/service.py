@@ -76,14 +76,14 @@ def start(options: ClusterOptions, http_port: int | None, say: Say) -> Service:
 
 def prepare(cluster: LocalCluster, say: Say) -> None:
     """Stores functions, reader and encoder on every shard that lacks them."""
-    done = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
-    if done.registered:
-        say(f"registered the functions on {counted(len(done.registered), 'shard')}")
-    if done.stored:
-        megabytes = done.reader.file.size / 1e6
-        say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {counted(len(done.stored), 'shard')}")
-    if done.encoder_stored:
-        nodes = counted(len(done.encoder_stored), "shard")
+    outcome = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
+    if outcome.registered:
+        say(f"registered the functions on {counted(len(outcome.registered), 'shard')}")
+    if outcome.stored:
+        megabytes = outcome.reader.file.size / 1e6
+        say(f"stored the reader {outcome.reader.name} ({megabytes:.1f} MB) on {counted(len(outcome.stored), 'shard')}")
+    if outcome.encoder_stored:
+        nodes = counted(len(outcome.encoder_stored), "shard")
         say(f"stored the encoder on {nodes}; passages get vectors in the background")
 
 
@@ -122,7 +122,7 @@ def _with_api(cluster: LocalCluster, port: int, say: Say) -> Service:
 
 def _wait_until_ready(data: Path, port: int, child: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + API_SECONDS
-    said = "nothing"
+    health = "nothing"
     while time.monotonic() < deadline:
         if child.poll() is not None:
             raise _api_ended(data)
@@ -131,11 +131,11 @@ def _wait_until_ready(data: Path, port: int, child: "subprocess.Popen[bytes]") -
                 if reply.status == 200:
                     return
         except urllib.error.HTTPError as error:
-            said = error.read(2000).decode(errors="replace")
+            health = error.read(2000).decode(errors="replace")
         except OSError as error:
-            said = str(error)
+            health = str(error)
         time.sleep(0.05)
-    raise SetupError(f"the API on port {port} is not ready after {API_SECONDS:.0f} s; it says: {said}")
+    raise SetupError(f"the API on port {port} is not ready after {API_SECONDS:.0f} s; it says: {health}")
 
 
 def _api_ended(data: Path) -> SetupError:
@@ -146,14 +146,14 @@ def _api_ended(data: Path) -> SetupError:
 
 def stop_all(data: Path) -> tuple[list[int], int | None]:
     """Stops the recorded cluster and its API; returns the ports of the nodes and of the API that ran."""
-    recorded = local.inspect(data)
+    record = local.inspect(data)
     http = None
-    if recorded is not None and recorded.http is not None and recorded.http_running():
-        processes.stop([recorded.http])
-        http = recorded.http_port
+    if record is not None and record.http is not None and record.http_running():
+        processes.stop([record.http])
+        http = record.http_port
         assert http is not None, "an API is recorded with its port"
         local.record_http(data, http, None)
-    return local.stop(data) if recorded is not None else [], http
+    return local.stop(data) if record is not None else [], http
 
 
 def describe(cluster: state.ClusterState) -> str:

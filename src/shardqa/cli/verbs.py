@@ -81,12 +81,12 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """A reader that leaves, as in `shardqa ask … | head -1`, is no fault; typer itself would exit with 1."""
         try:
-            ended = super().invoke(ctx)
+            result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
             raise typer.Exit(BROKEN_PIPE) from None
-        return ended
+        return result
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """One screen: the groups, and the first clause of what each verb does."""

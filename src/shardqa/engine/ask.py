@@ -94,7 +94,7 @@ class Asking:
         with span("ask", corpus=question.asked_of, k=question.k) as current:
             try:
                 async with asyncio.timeout(self._settings.timeout):
-                    merged = await self._merged(question, progress)
+                    reading = await self._merged(question, progress)
             except TimeoutError:
                 raise AnswerTimeout(
                     f"the answer took more than {self._settings.timeout:g} s; ask again, or allow more by "
@@ -102,7 +102,7 @@ class Asking:
                 ) from None
             progress.timing.total = since(progress.start)
             with span("merge"):
-                answer = self._conclude(merged, question, progress.timing)
+                answer = self._conclude(reading, question, progress.timing)
             note(current, cache=answer.cache or "none", partial=answer.partial, no_answer=answer.no_answer)
         return answer
 
@@ -149,14 +149,14 @@ class Asking:
     ) -> Merged:
         early: Early = {}
         try:
-            ranked, reading = await self._read(question, own, terms, progress, early)
+            ranking, reading = await self._read(question, own, terms, progress, early)
         finally:
             for task in early.values():
                 task.cancel()
             await asyncio.gather(*early.values(), return_exceptions=True)  # what nobody awaited may have failed
         candidates = reading.merged()
-        if not reading.failed and ranked.is_settled:
-            await self._store(self._ask_key(question, ranked.epochs, own), candidates)
+        if not reading.failed and ranking.is_settled:
+            await self._store(self._ask_key(question, ranking.epochs, own), candidates)
         return Merged(candidates, failed=reading.failed)
 
     async def _read(
@@ -174,14 +174,14 @@ class Asking:
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
                 begin = partial(self._readers.begin, early)
-                ranked = await self._ranking.rank(question, reach(question), terms, begin)
-                progress.ranked(ranked)
+                ranking = await self._ranking.rank(question, reach(question), terms, begin)
+                progress.ranked(ranking)
             start = perf_counter()
             try:
-                with span("read", passages=len(ranked.passages)):
-                    reading = await self._readers.staged(ranked, is_last, progress.read, own, early)
+                with span("read", passages=len(ranking.passages)):
+                    reading = await self._readers.staged(ranking, is_last, progress.read, own, early)
                 progress.timing.read = since(start)
-                return ranked, reading
+                return ranking, reading
             except WrongShard:  # slots moved between ranking and reading
                 if is_last:  # no shard is left that could be asked
                     raise

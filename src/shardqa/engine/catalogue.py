@@ -115,14 +115,14 @@ class Catalogue:
         self, corpus: CorporaChoice, is_for: Callable[[str], bool], view: DocumentFilter | None = None
     ) -> tuple[str, ...] | None:
         """Returns what `asked` does where that needs no shard; else None. Raises as it."""
-        named, listed = self.named(corpus), self._listed
-        if named is not None and not self._is_every(named):
-            return corpora_of(named)
-        if listed is None or listed.moment != self._epochs.moment() or monotonic() >= listed.until:
+        name, listing = self.named(corpus), self._listed
+        if name is not None and not self._is_every(name):
+            return corpora_of(name)
+        if listing is None or listing.moment != self._epochs.moment() or monotonic() >= listing.until:
             return None
-        if named is None:
-            return self._own(listed.names, is_for)
-        return self._every(listed.names, is_for) if view is None else None
+        if name is None:
+            return self._own(listing.names, is_for)
+        return self._every(listing.names, is_for) if view is None else None
 
     def _is_every(self, corpus: CorporaChoice) -> bool:
         named = self.named(corpus)
@@ -143,20 +143,20 @@ class Catalogue:
     async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
         """A corpus, sized by the documents that `filter` lets through. Raises UnknownCorpus, ClusterUnavailable."""
         keys.check_corpus(name)
-        shards, failed = await self._corpora_of_shards(filter)
+        shards, failures = await self._corpora_of_shards(filter)
         info = next((info for info in sums(shards) if info.name == name), None)
         dropping: list[dict[str, Any]] = []
         if filter is None:
             dropping = [asdict(shard.dropping[name]) for shard in shards if name in shard.dropping]
         elif info is not None:
             info = _without_epoch(info)  # what is being removed may be what the filter leaves out, too
-        if info is None and not dropping and not failed:
+        if info is None and not dropping and not failures:
             raise UnknownCorpus(f"there is no corpus {name!r}")
         return OneCorpus(
             corpus=info,
             dropping=_dropping(name, dropping, False) if dropping else None,
-            partial=bool(failed),
-            failed=failed,
+            partial=bool(failures),
+            failed=failures,
         )
 
     async def _corpora_of_shards(self, filter: DocumentFilter | None) -> tuple[list[CorporaOfShard], list[str]]:
@@ -227,24 +227,24 @@ class Catalogue:
         """The documents of a page; None where the next bucket is between shards."""
         command: list[Argument] = ["RG.TRIGGER", "Documents", corpus, after, limit + 1]
         command += [filter_] if filter_ else []
-        values, failed = values_and_failures(await self._shards.everywhere(*command), record_of)
+        values, failures = values_and_failures(await self._shards.everywhere(*command), record_of)
         entries = {(entry["bucket"], entry["id"]): entry for _, reply in values for entry in reply["documents"]}
         settled = {bucket for _, reply in values for bucket in reply["buckets"]}
         first = after.partition(":")[0]
         gap = next((name for name in keys.ALL_BUCKETS if name >= first and name not in settled), None)
         places = sorted(entries)
-        if gap is not None and not failed:
+        if gap is not None and not failures:
             places = [place for place in places if place[0] < gap]
             if not places:
                 return None
         on_page = places[:limit]
-        is_more = len(places) > limit or (gap is not None and not failed)
+        is_more = len(places) > limit or (gap is not None and not failures)
         return DocumentList(
             corpus=corpus,
             documents=[_info(entries[place]) for place in on_page],
             cursor=_cursor(*on_page[-1]) if on_page and is_more else None,
-            partial=bool(failed),
-            failed=failed,
+            partial=bool(failures),
+            failed=failures,
         )
 
     async def drop(self, corpus: str) -> Dropping:
@@ -254,12 +254,12 @@ class Catalogue:
         try.
         """
         keys.check_corpus(corpus)
-        covered, latest, silent = set[str](), dict[str, dict[str, Any]](), list[str]()
+        buckets, latest, silent = set[str](), dict[str, dict[str, Any]](), list[str]()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                while len(covered) < keys.BUCKETS:  # a worker that is being replaced is waited for
+                while len(buckets) < keys.BUCKETS:  # a worker that is being replaced is waited for
                     await asyncio.sleep(LOOK_SECONDS if latest or silent else 0)
-                    covered |= await self._drop_once(corpus, latest, silent)
+                    buckets |= await self._drop_once(corpus, latest, silent)
         except TimeoutError:
             why = f"{', '.join(silent)} did not answer" if silent else "slots were between shards"
             raise ClusterUnavailable(
@@ -319,15 +319,15 @@ def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
     """Returns each corpus with its sizes over all shards, by name."""
     totals: dict[str, Counter[str]] = {}
     epochs: dict[str, dict[str, int]] = {}
-    encoded = dict[str, int]()
+    vectors = dict[str, int]()
     for shard in shards:
         for name, part in shard.corpora.items():
             epochs.setdefault(name, {})[shard.shard.tag] = part.epoch
             totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
             if part.encoded is not None:
-                encoded[name] = encoded.get(name, 0) + part.encoded
+                vectors[name] = vectors.get(name, 0) + part.encoded
     return [
-        CorpusInfo(name=name, **total, epoch=keys.corpus_epoch(epochs[name]), encoded=encoded.get(name))
+        CorpusInfo(name=name, **total, epoch=keys.corpus_epoch(epochs[name]), encoded=vectors.get(name))
         for name, total in sorted(totals.items())
         if total["documents"]
     ]

@@ -187,10 +187,10 @@ def values_and_failures(
     So is one of these where no node replied, unless the others' values are known.
     """
     values: list[tuple[str, Value]] = []
-    failed: list[str] = []
+    failures: list[str] = []
     for reply in replies:
         if isinstance(reply.fault, ClusterUnavailable):
-            failed.append(reply.node)
+            failures.append(reply.node)
         elif reply.fault is not None:
             raise reply.fault
         else:
@@ -198,7 +198,7 @@ def values_and_failures(
     if not values and not others_are_known:
         faults = [reply.fault for reply in replies if reply.fault]
         raise faults[0] if faults else ClusterUnavailable("the cluster has no masters; see 'shardqa status'")
-    return values, failed
+    return values, failures
 
 
 class NoCommands:
@@ -326,16 +326,16 @@ class Shards:
 
     async def _named(self, error: AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when the cluster does not know that node."""
-        found = self._cluster.get_node(error.host, error.port)
-        if found is None:
+        node = self._cluster.get_node(error.host, error.port)
+        if node is None:
             try:
                 await self._look()
             except RedisClusterException as unknown:  # no RedisError
                 raise error from unknown
-            found = self._cluster.get_node(error.host, error.port)
-        if found is None:
+            node = self._cluster.get_node(error.host, error.port)
+        if node is None:
             raise error
-        return found
+        return node
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
         """Sends a command to every master at once, except those named; replies are in the order of `nodes()`."""

@@ -35,18 +35,18 @@ def answers(
     if not candidates or not sentences:
         return Answers({}, "span")
     best, below = spans[0], lines_of(readings)
-    span, chosen, items = parts.of_span(best), parts.answering(sentences), parts.items(spans)
-    if (steps := lists.whole(chosen, sentences, question)) is not None:
-        chosen = sorted(parts.distinct([steps, *chosen]), key=lambda one: one.start)
-    supporting, joined = parts.supporting(sentences, candidates[0]), parts.joined(chosen)
-    listed = lists.whole(items, sentences, question)
-    shown, sureness = ([listed], listed.score) if listed is not None else (items, best.score)
+    span, evidence, items = parts.of_span(best), parts.answering(sentences), parts.items(spans)
+    if (steps := lists.whole(evidence, sentences, question)) is not None:
+        evidence = sorted(parts.distinct([steps, *evidence]), key=lambda one: one.start)
+    supporting, texts = parts.supporting(sentences, candidates[0]), parts.joined(evidence)
+    whole_list = lists.whole(items, sentences, question)
+    shown, sureness = ([whole_list], whole_list.score) if whole_list is not None else (items, best.score)
     composed: dict[Form, Composed] = {
         "span": _composed(span, span.part(), supporting, best.score, below),
-        "sentences": _composed(chosen[0], joined[0], joined, *_sureness(sentences, best, question, ranks)),
+        "sentences": _composed(evidence[0], texts[0], texts, *_sureness(sentences, best, question, ranks)),
         "list": _composed(shown[0], shown[0].part(), [one.part() for one in shown], sureness, below),
     }
-    return Answers(composed, answer_forms.chosen(question, len(items) + (listed is not None)))
+    return Answers(composed, answer_forms.chosen(question, len(items) + (whole_list is not None)))
 
 
 def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: Lines) -> Composed:

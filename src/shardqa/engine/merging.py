@@ -65,14 +65,14 @@ def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:
 
     One of other words than the first is right where the first is wrong, so it has no more of a chance than that leaves.
     """
-    chosen = list(islice(_without_overlaps(spans), MAX_N_BEST))
-    words = [metrics.normalize(one.span.text) for one in chosen]
+    best = list(islice(_without_overlaps(spans), MAX_N_BEST))
+    words = [metrics.normalize(one.span.text) for one in best]
     left = [
-        one.score if own == words[0] else min(one.score, 1 - chosen[0].score)
-        for one, own in zip(chosen, words, strict=True)
+        one.score if own == words[0] else min(one.score, 1 - best[0].score)
+        for one, own in zip(best, words, strict=True)
     ]
     lowest = accumulate(left, min)
-    return [_candidate(replace(one, score=score)) for one, score in zip(chosen, lowest, strict=True)]
+    return [_candidate(replace(one, score=score)) for one, score in zip(best, lowest, strict=True)]
 
 
 def lines_of(readings: Sequence[ShardReading]) -> Lines:

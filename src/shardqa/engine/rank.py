@@ -118,7 +118,7 @@ class Ranking:
         """Asks all shards; one that holds no word of the question is passed over from here on."""
         start = perf_counter()
         with self._epochs.readings(question.corpora) as readings:
-            replies, failed = await asked(
+            replies, failures = await asked(
                 self._shards,
                 question,
                 lambda corpus: rounds.terms(corpus, question.text, question.view),
@@ -127,19 +127,19 @@ class Ranking:
             every = [terms for _, terms in replies]
             statistics = total(terms.statistics for terms in every)
             _demand_documents(
-                question.corpora, {part.corpus for part, one in replies if one.statistics.documents}, failed
+                question.corpora, {part.corpus for part, one in replies if one.statistics.documents}, failures
             )
             epochs = _epochs_of(replies)
-            if not failed:
+            if not failures:
                 self._epochs.learn_of(readings, epochs)
         return ShardTerms(
             statistics,
             epochs,
-            failed,
+            failures,
             since(start),
             wordless=frozenset(part for part, terms in replies if terms.has_none and not statistics.vectors),
             titled=frozenset(part for part, terms in replies if terms.statistics.titles),
-            absent=() if failed else absence.of(statistics, [terms.titled for terms in every]),
+            absent=() if failures else absence.of(statistics, [terms.titled for terms in every]),
         )
 
     async def rank(

@@ -157,12 +157,12 @@ class StagedReading:
 
     async def upto(self, stage: int) -> None:
         """Reads the best `stage` passages. Raises what a shard's answer raises."""
-        asked = {place: reads[-1].passages for place, reads in self._reads.items()}
+        counts = {place: reads[-1].passages for place, reads in self._reads.items()}
         await asyncio.gather(
             *(
                 self._one(place, count)
                 for place, count in sorted(Counter(self._places[:stage]).items())
-                if count > asked.get(place, 0) and place not in self._unreachable
+                if count > counts.get(place, 0) and place not in self._unreachable
             )
         )
         if self._unreachable and not self._reads and len(self._unreachable) == len(set(self._places)):

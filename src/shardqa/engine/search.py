@@ -56,18 +56,18 @@ class Searching:
         checks.between("limit", limit, 1, MAX_FOUND)
         try:
             async with asyncio.timeout(self._settings.timeout):
-                ranked = await self._ranking.rank(question, limit)
+                ranking = await self._ranking.rank(question, limit)
                 loading = perf_counter()
-                passages = await self._load(ranked, None)
+                passages = await self._load(ranking, None)
         except TimeoutError:
             raise self._too_long("search") from None
-        timing = SearchTiming(terms=ranked.terms_ms, rank=ranked.rank_ms, load=since(loading), total=since(start))
+        timing = SearchTiming(terms=ranking.terms_ms, rank=ranking.rank_ms, load=since(loading), total=since(start))
         return SearchResult(
             question=question.wording,
             corpus=question.asked_of,
             passages=passages,
-            partial=bool(ranked.failed),
-            failed=ranked.failed,
+            partial=bool(ranking.failed),
+            failed=ranking.failed,
             timing=timing,
         )
 

@@ -104,14 +104,14 @@ class ShardqaDocumentStore:
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """Texts are fetched of those that the filters let through alone, unless they ask for words of it."""
         try:
-            listed = [Document(id=one.id, meta=one.metadata) for one in self._client.documents(self.corpus)]
+            documents = [Document(id=one.id, meta=one.metadata) for one in self._client.documents(self.corpus)]
         except UnknownCorpus:
             return []
         if not filters:
-            return self._read(listed)
+            return self._read(documents)
         if _asks_for_text(filters):
-            return [one for one in self._read(listed) if document_matches_filter(filters, one)]
-        return self._read([one for one in listed if document_matches_filter(filters, one)])
+            return [one for one in self._read(documents) if document_matches_filter(filters, one)]
+        return self._read([one for one in documents if document_matches_filter(filters, one)])
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Returns how many were written. Raises DuplicateDocumentError by policy, ValueError for one without text."""

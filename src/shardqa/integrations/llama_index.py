@@ -41,7 +41,7 @@ class ShardqaNodeRetriever(BaseRetriever):
         self._limit = similarity_top_k
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._client.search(query_bundle.query_str, self._corpus, self._limit)
+        result = self._client.search(query_bundle.query_str, self._corpus, self._limit)
         return [
             NodeWithScore(
                 node=TextNode(
@@ -54,5 +54,5 @@ class ShardqaNodeRetriever(BaseRetriever):
                 ),
                 score=one.score,
             )
-            for one in found.passages
+            for one in result.passages
         ]

@@ -127,7 +127,7 @@ class Coordination:
         clock = asyncio.get_running_loop().time
         answer_times = dict.fromkeys((node.id for node in others), clock())
         idle = self._registrations.idle_of(part.execution.registration)
-        moved, moved_at = list[Any](), clock()
+        counts, moved_at = list[Any](), clock()
         while True:
             await asyncio.sleep(min(ALIVE_EVERY, idle / 2))
             left = [node for node in others if not self._finished[part.id][node.id].is_set()]
@@ -141,8 +141,8 @@ class Coordination:
                 elif clock() - answer_times[node.id] > GONE_AFTER:
                     why = ResponseError(f"ERR shard {node.address} left the execution: {reply}")
                     await self._lose(part, others, [node], why)
-            if moved != [part.moved(), *replies] or part.run.computes():
-                moved, moved_at = [part.moved(), *replies], clock()
+            if counts != [part.moved(), *replies] or part.run.computes():
+                counts, moved_at = [part.moved(), *replies], clock()
             elif clock() - moved_at > idle:
                 await self._lose(part, others, left, IDLE)
                 await self._peers.send_all(left, "ABORT", part.id)
@@ -188,10 +188,10 @@ class Coordination:
             )
         run = Run(self._threads, request.rights)
         enter(run)
-        registered = arguments[7].decode() if len(arguments) > 7 else ""
+        trigger = arguments[7].decode() if len(arguments) > 7 else ""
         registration = None
-        if registered:
-            registration = await self._sessions.replays.settled(lambda: self._registrations.get(registered))
+        if trigger:
+            registration = await self._sessions.replays.settled(lambda: self._registrations.get(trigger))
             if registration is None:
                 return resp.NIL
         session = self._sessions.get(session_id) or self._sessions.visiting(session_id, run.rights)
@@ -204,7 +204,7 @@ class Coordination:
             self._registrations.prepare(registration, run)
         shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
         keeps = keeps_results == "1"
-        execution = self._executions.begin(session.id, run, plan, keeps_results=keeps, registration=registered, id=id)
+        execution = self._executions.begin(session.id, run, plan, keeps_results=keeps, registration=trigger, id=id)
         part = ExecutionPart(session, execution, shards, sender, self._links)
         self._parts[id] = part
         request.hold()

@@ -191,15 +191,15 @@ class Distribution:
     ) -> None:
         replies = await self._peers.send_all(others, verb, *words, patience=patience)
         pairs = zip(others, replies, strict=True)
-        failed = [f"{node.address}: {reply}" for node, reply in pairs if isinstance(reply, BaseException)]
-        if not failed:
+        failures = [f"{node.address}: {reply}" for node, reply in pairs if isinstance(reply, BaseException)]
+        if not failures:
             return
         if undo is not None:
             await self._discard(undo, others)
-            raise NotDistributed(f"nothing was registered, because of shard {'; shard '.join(failed)}")
+            raise NotDistributed(f"nothing was registered, because of shard {'; shard '.join(failures)}")
         if verb == "REQUIRE":
-            raise NotDistributed(f"nothing was run, because of shard {'; shard '.join(failed)}")
-        raise NotDistributed(f"registered, but not on shard {'; shard '.join(failed)}; send it again with UPGRADE")
+            raise NotDistributed(f"nothing was run, because of shard {'; shard '.join(failures)}")
+        raise NotDistributed(f"registered, but not on shard {'; shard '.join(failures)}; send it again with UPGRADE")
 
     # ---- what peers send ----
 
@@ -212,7 +212,7 @@ class Distribution:
         return resp.OK
 
     async def _on_prepare(self, _sender: str, arguments: list[bytes]) -> bytes:
-        id, python, _, _, replaced, description = (word.decode("utf-8", "surrogateescape") for word in arguments[:6])
+        id, python, _, _, former, description = (word.decode("utf-8", "surrogateescape") for word in arguments[:6])
         content, code = arguments[6], arguments[7].decode("utf-8", "surrogateescape")
         run = current()
         assert run is not None
@@ -224,7 +224,7 @@ class Distribution:
         session.require(json.loads(arguments[8]) if len(arguments) > 8 else ())
         try:
             await run.threads.in_pool(run, unpack_session, session, content)
-            self._sessions.check_triggers(session, {id, replaced or id})
+            self._sessions.check_triggers(session, {id, former or id})
             await run_on_registered(session, run)
         except BaseException as error:  # noqa: BLE001 - of whatever a user's code raises
             return resp.error(describe(error))
@@ -234,14 +234,14 @@ class Distribution:
         return resp.OK
 
     async def _on_commit(self, _sender: str, arguments: list[bytes]) -> bytes:
-        id, _, _, _, replaced = (word.decode("utf-8", "surrogateescape") for word in arguments[:5])
+        id, _, _, _, former = (word.decode("utf-8", "surrogateescape") for word in arguments[:5])
         prepared, run = self._prepared.pop(id, None), current()
         assert run is not None
         if prepared is None:
             return resp.error("ERR it was not prepared: the worker was started anew meanwhile")
         session, preparing = prepared
         try:
-            self._sessions.take(session, replaced or None, run)
+            self._sessions.take(session, former or None, run)
         except ValueError as error:
             return resp.error(f"ERR {error}")
         preparing.rights = session.rights  # of threads that onRegistered began

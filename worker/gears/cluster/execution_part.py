@@ -36,15 +36,15 @@ class Stage:
 
 
 def stages(steps: Sequence[GearsStep]) -> list[Stage]:
-    ended: list[Stage] = []
-    begun: list[GearsStep] = []
+    stages_before: list[Stage] = []
+    stage: list[GearsStep] = []
     for step in steps:
         if step.kind in GLOBAL:
-            ended.append(Stage(tuple(begun), step))
-            begun = []
+            stages_before.append(Stage(tuple(stage), step))
+            stage = []
         else:
-            begun.append(step)
-    return [*ended, Stage(tuple(begun), None)]
+            stage.append(step)
+    return [*stages_before, Stage(tuple(stage), None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +138,15 @@ class ExecutionPart:
             return
         if self.plan.reader == GIVEN and self._own != self.initiator:
             return
-        started, execution = perf_counter(), self.execution
+        start, execution = perf_counter(), self.execution
         own = next(member.slots for member in self.members if member.id == self._own)
         share = Share(own, None if self.plan.local else partial(self._links.read_slot, self))
         async for records in self._links.readers.chunks(self.run, self.plan, share):
-            execution.read_milliseconds += (perf_counter() - started) * 1000
+            execution.read_milliseconds += (perf_counter() - start) * 1000
             execution.records_read = (execution.records_read or 0) + len(records)
             yield records
-            started = perf_counter()
-        execution.read_milliseconds += (perf_counter() - started) * 1000
+            start = perf_counter()
+        execution.read_milliseconds += (perf_counter() - start) * 1000
 
     def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
         """By node id: where the records of this stage may go."""

@@ -51,7 +51,7 @@ class Executor:
         """`run()` inside a function: starts at once; any thread."""
         around = current()
         run = Run(self._threads, session.rights_now())
-        done: Future[list[Any]] = Future()
+        future: Future[list[Any]] = Future()
 
         async def go() -> None:
             if around is not None:
@@ -59,15 +59,15 @@ class Executor:
             run.task = asyncio.current_task()
             enter(run)
             try:
-                done.set_result(list(await self.run(session, run, plan)))
+                future.set_result(list(await self.run(session, run, plan)))
             except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the run
-                done.set_exception(RuntimeError("the run was aborted") if _is_cancel(error) else error)
+                future.set_exception(RuntimeError("the run was aborted") if _is_cancel(error) else error)
             finally:
                 if around is not None:
                     around.release()
 
         self._threads.spawn(go())
-        return AwaitableRun(done)
+        return AwaitableRun(future)
 
     async def _alone(self, session: Session, execution: Execution) -> None:
         enter(execution.run)

@@ -89,12 +89,12 @@ class ExecutionCommands:
         return resp.encode(plans)
 
     def _plan(self, execution: Execution, statistics: bool) -> list[Any]:
-        cluster, done, others = self._cluster, execution.is_done(), execution.members - 1
+        cluster, is_done, others = self._cluster, execution.is_done(), execution.members - 1
         plan = resp.pairs(
             status=execution.status,
             shards_received=others,
-            shards_completed=others if done else 0,
-            results=len(execution.results) if done else -1,
+            shards_completed=others if is_done else 0,
+            results=len(execution.results) if is_done else -1,
             errors=execution.errors,
             total_duration=round(execution.milliseconds),
             read_duration=round(execution.read_milliseconds),

@@ -129,7 +129,7 @@ class Chain:
         Behind a record that must be awaited no other one passes that operation, so all keep their order.
         """
         operations, stack, end, room = self.operations, work.stack, work.end, AWAITED
-        begun: list[Awaited | Begun] = []
+        waiting_records: list[Awaited | Begun] = []
         with guard or nullcontext():
             while stack and room:
                 at, records = stack[-1]
@@ -141,16 +141,16 @@ class Chain:
                 while at < end and len(out) == 1:
                     operation, record, out = operations[at], out[0], []
                     if (waiting := self._call(operation, record, out)) is not None:
-                        begun.append(Awaited(at, record, waiting))
+                        waiting_records.append(Awaited(at, record, waiting))
                         end, room = at + 1, room - 1 if operation.step.kind in PASSING else 0
                     at += 1
                 if out and at < end:
                     work.put(at, out)
-                elif out and begun:
-                    begun.append(Begun(at, out))
+                elif out and waiting_records:
+                    waiting_records.append(Begun(at, out))
                 else:
                     work.done += out
-        return Suspended(work, begun) if begun else work.done
+        return Suspended(work, waiting_records) if waiting_records else work.done
 
     def _call(self, operation: Operation, record: Any, out: list[Any]) -> Any:
         """Puts into `out` what the record becomes, or returns what must be awaited for that. Raises Cancelled."""

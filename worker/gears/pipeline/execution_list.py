@@ -155,12 +155,12 @@ class Executions:
         execution.errors = list(run.errors)
         if run.dropped_errors:
             execution.errors.append(f"ERR and {run.dropped_errors} more errors")
-        aborted = execution.aborted = run.cancelled
-        if aborted and not execution.errors:
+        is_aborted = execution.aborted = run.cancelled
+        if is_aborted and not execution.errors:
             execution.errors.append("ERR the execution was aborted")
         execution.finish()
         if not execution.registration:
-            self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
+            self.ended["aborted" if is_aborted else "failed" if execution.errors else "done"] += 1
             self.times.add(execution.milliseconds * 1000)
         if not execution.keeps_results:
             self.drop(execution)

@@ -141,8 +141,8 @@ def glob(pattern: bytes) -> Callable[[bytes], bool]:
 
 def _class(pattern: bytes, at: int) -> tuple[bytes, int]:
     """Returns the class behind a `[` as an expression, and where it ends: without a `]` with the pattern."""
-    negated = pattern[at : at + 1] == b"^"
-    at += negated
+    is_negated = pattern[at : at + 1] == b"^"
+    at += is_negated
     members = b""
     while at < len(pattern) and pattern[at : at + 1] != b"]":
         if pattern[at : at + 1] == b"\\" and at + 1 < len(pattern):
@@ -156,5 +156,5 @@ def _class(pattern: bytes, at: int) -> tuple[bytes, int]:
             members += re.escape(pattern[at : at + 1])
             at += 1
     if not members:
-        return (b"." if negated else b"(?!)"), at + 1
-    return b"[" + (b"^" if negated else b"") + members + b"]", at + 1
+        return (b"." if is_negated else b"(?!)"), at + 1
+    return b"[" + (b"^" if is_negated else b"") + members + b"]", at + 1

@@ -75,18 +75,18 @@ def run_within(
     hook: NextHook | None = None,
 ) -> tuple[Run, list[Any]]:
     """Runs it inside the function that calls; returns the run and its results. Raises redis.ResponseError."""
-    nested, before = Run(threads, rights), current()
-    nested.name, nested.command, nested.hook = registration.title(), command, hook
-    nested.request = 0 if before is None else before.request
-    registration.enter(nested)
-    started = perf_counter()
-    enter(nested)
+    inner, before = Run(threads, rights), current()
+    inner.name, inner.command, inner.hook = registration.title(), command, hook
+    inner.request = 0 if before is None else before.request
+    registration.enter(inner)
+    start = perf_counter()
+    enter(inner)
     try:
-        results = compute_here(nested, registration.plan([record]).all_steps(), [record])
+        results = compute_here(inner, registration.plan([record]).all_steps(), [record])
     finally:
         enter(before)
-    error = nested.errors[0] if nested.errors else None
-    threads.loop.call_soon_threadsafe(registration.statistics.done, started, error)
+    error = inner.errors[0] if inner.errors else None
+    threads.loop.call_soon_threadsafe(registration.statistics.done, start, error)
     if error is not None:
         raise ResponseError(error)
-    return nested, results
+    return inner, results

@@ -175,7 +175,7 @@ class Registration:
     def dump(self, queue: int | None) -> list[Any]:
         """The entry of RG.DUMPREGISTRATIONS; where `queue` is given, behind it what RedisGears has not."""
         s = self.statistics
-        done = s.success + s.failures
+        runs = s.success + s.failures
         data = resp.pairs(
             mode=self.mode,
             numTriggered=s.triggered,
@@ -184,7 +184,7 @@ class Registration:
             numAborted=s.aborted,
             lastRunDurationMS=round(s.last),
             totalRunDurationMS=round(s.total),
-            avgRunDurationMS=f"{s.total / done if done else 0:f}",
+            avgRunDurationMS=f"{s.total / runs if runs else 0:f}",
         )
         if self.reader == "StreamReader":
             average = s.total_lag / s.lags if s.lags else 0

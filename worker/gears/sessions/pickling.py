@@ -62,15 +62,15 @@ def _pickler() -> Any:
             place = None if self._imports is None else self._imports.place_of(obj)
             if place is not None:
                 return at_place, place
-            reduced = super().reducer_override(obj)
-            if not isinstance(obj, FunctionType) or not isinstance(reduced, tuple):
-                return reduced
-            make, arguments, *more, set_state = reduced
+            recipe = super().reducer_override(obj)
+            if not isinstance(obj, FunctionType) or not isinstance(recipe, tuple):
+                return recipe
+            make, arguments, *more, set_state = recipe
             if self._imports is not None:
                 make, arguments = function_in, (self._imports.name, *arguments)
             if obj.__globals__ is self._globals:
                 return (_own_function, (make, *arguments), *more, partial(_add_state, set_state))
-            return reduced if self._imports is None else (make, arguments, *more, partial(_set_state, set_state))
+            return recipe if self._imports is None else (make, arguments, *more, partial(_set_state, set_state))
 
     return Pickler
 

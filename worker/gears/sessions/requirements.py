@@ -148,13 +148,13 @@ def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
 def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.Distribution | None:
     """Returns what meets a requirement on this path, whatever extras it names."""
     try:
-        parsed = Requirement(requirement)
+        wish = Requirement(requirement)
     except InvalidRequirement:
         return None
-    if parsed.url:
+    if wish.url:
         return None
-    for one in importlib.metadata.distributions(name=parsed.name, path=list(path)):
-        return one if parsed.specifier.contains(one.version, prereleases=True) else None
+    for one in importlib.metadata.distributions(name=wish.name, path=list(path)):
+        return one if wish.specifier.contains(one.version, prereleases=True) else None
     return None
 
 

@@ -96,13 +96,13 @@ class Sessions:
 
     async def execute(self, run: Run, script: Script) -> Session:
         """Runs a new script, whose requirements are there. Raises SessionExists, or what the script raised."""
-        id, replaced = script.id, script.replace
-        if replaced is not None and id is not None and id in self._sessions:
-            raise SessionExists(f"Can not replace an existing session {id} with {replaced}; send UPGRADE in its place")
+        id, former = script.id, script.replace
+        if former is not None and id is not None and id in self._sessions:
+            raise SessionExists(f"Can not replace an existing session {id} with {former}; send UPGRADE in its place")
         if id is not None and id in self._sessions and not script.upgrade:
             raise SessionExists(f"Session {id} already exists; send UPGRADE to replace it")
-        if replaced is not None and replaced not in self._sessions:
-            raise SessionExists(f"Can not replace with {replaced}, session does not exists; leave REPLACE_WITH out")
+        if former is not None and former not in self._sessions:
+            raise SessionExists(f"Can not replace with {former}, session does not exists; leave REPLACE_WITH out")
         session = self.make(id or self.new_id(), run.rights, script.code)
         session.description, session.is_new = script.description, True
         session.require(script.requirements)
@@ -141,15 +141,15 @@ class Sessions:
         return True
 
     def check_triggers(self, session: Session, replaced: set[str]) -> None:
-        seen: set[str] = set()
+        triggers: set[str] = set()
         for registration in session.registrations:
             if not registration.trigger:
                 continue
             other = self._registry.registrations.triggered_by(registration.trigger)
-            if registration.trigger in seen or (other and not {other.session, around_of(other.session)} & replaced):
-                here = " in this session" if registration.trigger in seen else ""
+            if registration.trigger in triggers or (other and not {other.session, around_of(other.session)} & replaced):
+                here = " in this session" if registration.trigger in triggers else ""
                 raise ValueError(f"trigger already registered{here}: {registration.trigger!r}; choose another name")
-            seen.add(registration.trigger)
+            triggers.add(registration.trigger)
 
     def commit(self, session: Session) -> None:
         self.forget(session.id, tell=False)

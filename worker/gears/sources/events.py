@@ -228,7 +228,7 @@ class Events:
         return self._lines.get(line.registration.id) is line
 
     async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
-        started = perf_counter()
+        start = perf_counter()
         for event in [event for event in events if id(event) in line.listed and line.listed[id(event)].is_done()]:
             events.remove(event)
             line.registration.statistics.trigger()
@@ -245,7 +245,7 @@ class Events:
             line.registration.statistics.last_error = describe(error)
         finally:
             line.turns -= 1
-            self._wake(line, line.rest(len(events), perf_counter() - started))
+            self._wake(line, line.rest(len(events), perf_counter() - start))
 
     def _run_of(self, line: Line, event: KeyEvent) -> Run:
         listed = line.listed.get(id(event))
@@ -263,16 +263,16 @@ class Events:
 
     async def _run_together(self, line: Line, events: list[KeyEvent]) -> None:
         """Runs plain steps of events of different keys, one after another in one thread of the pool."""
-        registration, begun = line.registration, list[Begun | None]([None] * len(events))
+        registration, begins = line.registration, list[Begun | None]([None] * len(events))
         try:
             records = await event_records(self._calls, registration.rights, events, registration.read_value)
             turn = [self._begun(line, event, record) for event, record in zip(events, records, strict=True)]
-            begun = list(turn)
+            begins = list(turn)
             async with self._registrations.turns_of(registration) or nullcontext():
                 seconds = await self._threads.in_turn(registration.rights.context, _run_all, turn)
             line.seconds.append(seconds / len(turn))
         finally:
-            for event, one in zip(events, begun, strict=True):
+            for event, one in zip(events, begins, strict=True):
                 self._end(line, event, one)
 
     def _begun(self, line: Line, event: KeyEvent, record: Any) -> Begun:
@@ -312,11 +312,11 @@ class Events:
 
 def _run_all(turn: list[Begun]) -> float:
     """Runs all in the pool; returns the seconds that it took."""
-    started = perf_counter()
-    for begun in turn:
+    start = perf_counter()
+    for one in turn:
         try:
-            begun.outcome = Context().run(begun.plain.begin)
+            one.outcome = Context().run(one.plain.begin)
         except BaseException as error:  # noqa: BLE001 - of this event alone
-            begun.outcome = error
-            begun.plain.registration.statistics.last_error = describe(error)
-    return perf_counter() - started
+            one.outcome = error
+            one.plain.registration.statistics.last_error = describe(error)
+    return perf_counter() - start

@@ -81,17 +81,17 @@ class Misses:
 
     def claim(self, run: Run, words: list[bytes]) -> Work | None:
         """The run of a miss that the calling thread is to do itself; None: it goes the usual way."""
-        hosted = self._plain.get(words[0].decode())
-        if hosted is None or hosted.paused_until > time.monotonic():
+        host = self._plain.get(words[0].decode())
+        if host is None or host.paused_until > time.monotonic():
             return None
-        turns = self._registrations.turns_of(hosted.registration)
+        turns = self._registrations.turns_of(host.registration)
         if turns is None or not turns.take_now():
             return None
         if not self._requests.computing.acquire(blocking=False):
             turns.give()
             return None
         self._requests.running[run.request] = run  # at once: the next frame may cancel it
-        return partial(self._run_now, run, hosted, turns, words)
+        return partial(self._run_now, run, host, turns, words)
 
     def forget(self, id: str) -> None:
         """The registration goes: what the loop has still to do is not overtaken."""
@@ -110,7 +110,7 @@ class Misses:
     def _run_now(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._statistics.add("misses")
         registration, context, reply = hosted.registration, Context(), b""
-        started, self._now = time.perf_counter(), registration
+        start, self._now = time.perf_counter(), registration
         try:
             plain = self._runs.plain_run(registration, run, _entered(run, registration, words))
             outcome = context.run(plain.begin)
@@ -122,7 +122,7 @@ class Misses:
             reply = resp.error(describe(error))
         finally:
             self._now = None
-            hosted.ran(time.perf_counter() - started)
+            hosted.ran(time.perf_counter() - start)
             turns.give()
             self._requests.computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply:

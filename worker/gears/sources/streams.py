@@ -238,19 +238,19 @@ class Streams:
         follower.executing = True
         try:
             run.task = self._threads.task(self._runs.run(run, registration, records, listed=True))
-            failed = await run.task is None
+            has_failed = await run.task is None
         except asyncio.CancelledError:
             if not run.cancelled:  # it is the follower that ends
                 run.cancel()
                 raise
-            failed = True
+            has_failed = True
         except BaseException as error:  # noqa: BLE001 - of a function: its policy says what follows
             run.failed(error)
-            failed = True
+            has_failed = True
         finally:
             follower.executing = False
         registration.statistics.lagged(max(0.0, time.time() * 1000 - _id(batch[-1].id)[0]))
-        if failed and not await self._passes_over(follower, run):
+        if has_failed and not await self._passes_over(follower, run):
             return
         del follower.messages[: len(batch)]
         follower.done = _id(batch[-1].id)

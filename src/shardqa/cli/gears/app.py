@@ -49,20 +49,20 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
     Example: shardqa gears ls
     """
     masters = masters_of(target)
-    registered, failed = functions.registrations(masters)
+    registrations, failures = functions.registrations(masters)
     executions, others = functions.executions(masters)
-    failed |= others
+    failures |= others
     if as_json:
-        records = [_record(one) for one in registered]
-        print_json({"registrations": records, "executions": [asdict(one) for one in executions], "failed": failed})
+        records = [_record(one) for one in registrations]
+        print_json({"registrations": records, "executions": [asdict(one) for one in executions], "failed": failures})
     else:
         columns = ("kind", "id", "name", "session", "state", "shards", "done", "errors", "queue")
-        rows = [*map(_row, registered)]
+        rows = [*map(_row, registrations)]
         for one in executions:
             kind = "event" if one.registered else "execution"
             rows.append((kind, one.id, "", one.session, one.status, len(one.shards), one.records, one.errors, ""))
         print_table(columns, rows)
-    _tell_failed(failed)
+    _tell_failed(failures)
 
 
 def _row(function: RegisteredFunction) -> tuple[Any, ...]:
@@ -84,16 +84,16 @@ def stats(
     Example: shardqa gears stats Rank
     """
     masters = masters_of(target)
-    registered, failed = functions.registrations(masters)
-    chosen = [one for one in registered if name is None or one.is_called(name)]
-    if name is not None and not chosen:
+    registrations, failures = functions.registrations(masters)
+    rows = [one for one in registrations if name is None or one.is_called(name)]
+    if name is not None and not rows:
         raise _unknown(name)
     if as_json:
-        print_json({"registrations": [_record(one) for one in chosen], "failed": failed})
+        print_json({"registrations": [_record(one) for one in rows], "failed": failures})
     else:
         columns = ("name", "id", "shards", *functions.COUNTS, "p50 ms", "p99 ms", "last error")
-        print_table(columns, [_statistics(one) for one in chosen])
-    _tell_failed(failed)
+        print_table(columns, [_statistics(one) for one in rows])
+    _tell_failed(failures)
 
 
 def _statistics(function: RegisteredFunction) -> tuple[Any, ...]:
@@ -126,20 +126,20 @@ def logs(
     Example: shardqa gears logs --follow
     """
     masters = masters_of(target)
-    found, failed = functions.log_lines(masters, {})
-    chosen = _holding(found, grep)
-    chosen = chosen[len(chosen) - lines :] if lines < len(chosen) else chosen
+    news, failures = functions.log_lines(masters, {})
+    shown_lines = _holding(news, grep)
+    shown_lines = shown_lines[len(shown_lines) - lines :] if lines < len(shown_lines) else shown_lines
     if as_json and not follow:
-        print_json({"lines": [asdict(line) for line in chosen], "failed": failed})
+        print_json({"lines": [asdict(line) for line in shown_lines], "failed": failures})
     else:
-        _print_lines(chosen, as_json)
-    _tell_failed(failed, leave=not follow)
-    seen = {line.shard: line.number for line in found}
+        _print_lines(shown_lines, as_json)
+    _tell_failed(failures, leave=not follow)
+    seen = {line.shard: line.number for line in news}
     while follow:
         time.sleep(FOLLOW_SECONDS)
-        found, _ = functions.log_lines(masters, seen)
-        seen |= {line.shard: line.number for line in found}
-        _print_lines(_holding(found, grep), as_json)
+        news, _ = functions.log_lines(masters, seen)
+        seen |= {line.shard: line.number for line in news}
+        _print_lines(_holding(news, grep), as_json)
 
 
 def _holding(lines: Iterable[LogLine], words: str | None) -> list[LogLine]:
@@ -171,22 +171,22 @@ def rm(
     Example: shardqa gears rm wordcount
     """
     masters = masters_of(target)
-    registered, failed = functions.registrations(masters)
-    chosen = [one for one in registered if one.is_called(name)]
-    if any(one.session == OWN for one in chosen):
+    registrations, failures = functions.registrations(masters)
+    targets = [one for one in registrations if one.is_called(name)]
+    if any(one.session == OWN for one in targets):
         raise OwnFunction(
             f"{name!r} is of shardqa itself, and no question is answered without it; remove it by its id with "
             "RG.UNREGISTER where that is meant"
         )
-    ended = _end_executions(masters, name)
-    if not chosen and not ended:
+    runs = _end_executions(masters, name)
+    if not targets and not runs:
         raise _unknown(name)
-    for one in chosen:
-        failed |= _unregister(masters, one)
-    record = {"unregistered": [one.id for one in chosen], "executions": ended, "failed": failed}
-    lines = [f"unregistered {one.name} ({one.id})" for one in chosen]
-    report(as_json, record, *lines, *(f"dropped execution {id}" for id in ended))
-    _tell_failed(failed)
+    for one in targets:
+        failures |= _unregister(masters, one)
+    record = {"unregistered": [one.id for one in targets], "executions": runs, "failed": failures}
+    lines = [f"unregistered {one.name} ({one.id})" for one in targets]
+    report(as_json, record, *lines, *(f"dropped execution {id}" for id in runs))
+    _tell_failed(failures)
 
 
 class OwnFunction(ShardqaError):
@@ -198,14 +198,14 @@ class OwnFunction(ShardqaError):
 
 def _unregister(masters: Masters, function: RegisteredFunction) -> dict[str, str]:
     """Unregisters it on each shard, unless it has heard of that from another. Returns what failed, by address."""
-    failed = {}
+    failures = {}
     for shard, id in zip(function.shards, function.ids, strict=True):
         try:
             masters.on(masters.address(shard), "RG.UNREGISTER", id)
         except RedisError as error:
             if "does not exist" not in str(error):
-                failed[shard] = str(error)
-    return failed
+                failures[shard] = str(error)
+    return failures
 
 
 def _end_executions(masters: Masters, id: str) -> list[str]:

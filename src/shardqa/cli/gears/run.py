@@ -128,36 +128,36 @@ def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
 
     Raises ShardqaError.
     """
-    initiator, started = masters.addresses[0], time.monotonic()
-    detached = "UNBLOCKING" in (word.upper() for word in words)
-    extra = [] if detached else ["UNBLOCKING"]
+    initiator, start = masters.addresses[0], time.monotonic()
+    is_detached = "UNBLOCKING" in (word.upper() for word in words)
+    extra = [] if is_detached else ["UNBLOCKING"]
     try:
         reply = _sent(masters, initiator, "RG.PYEXECUTE", code, *extra, *words)
         if reply == "OK":
-            return ScriptOutcome(registered=True, seconds=time.monotonic() - started)
-        if detached:
+            return ScriptOutcome(registered=True, seconds=time.monotonic() - start)
+        if is_detached:
             return ScriptOutcome(registered=False, id=reply, status="running")
-        return _followed(masters, initiator, ScriptOutcome(registered=False, id=reply), started)
+        return _followed(masters, initiator, ScriptOutcome(registered=False, id=reply), start)
     except RedisError as error:
         raise fault_of(error, f"{initiator[0]}:{initiator[1]}") from error
 
 
 def _sent(masters: Masters, initiator: tuple[str, int], *words: str) -> Any:
     """The reply, awaited in a thread: Ctrl-C must not lose the id of an execution that has begun. Raises RedisError."""
-    done: Future[Any] = Future()
+    reply: Future[Any] = Future()
 
     def work() -> None:
         try:
-            done.set_result(functions.text(masters.on(initiator, *words)))
+            reply.set_result(functions.text(masters.on(initiator, *words)))
         except RedisError as error:
-            done.set_exception(error)
+            reply.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        return done.result()
+        return reply.result()
     except KeyboardInterrupt:
         with suppress(RedisError, FutureTimeout):
-            _abort(masters, initiator, done.result(ID_SECONDS))
+            _abort(masters, initiator, reply.result(ID_SECONDS))
         raise
 
 
