@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _take_flags() -> None:
-    """Into the environment, where every process of this port looks."""
+    """Puts the flags into the environment, where each process of this port reads its settings."""
     parser = argparse.ArgumentParser(prog="python -m shardqa.api", description="Settings come from SHARDQA_*.")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate for https (SHARDQA_HTTP_TLS_CERT)")
     parser.add_argument("--tls-key", metavar="FILE", help="its key (SHARDQA_HTTP_TLS_KEY)")
@@ -69,7 +69,7 @@ def _check_tls(settings: Settings) -> None:
 
 
 async def _check_keys(settings: Settings) -> None:
-    """Whoever reaches a public port must need a key, and have one. Raises ValueError.
+    """Checks that a port which others reach asks for a key, and that there is one. Raises ValueError.
 
     Where the cluster can't be asked yet, the server starts: nobody comes in without a key anyway.
     """

@@ -99,7 +99,7 @@ class Access:
 
 
 def _describe(span: Any, method: str, scope: Scope, status: int, request_id: str) -> None:
-    """By OpenTelemetry's names; the path's own words are left out, as the query is."""
+    """Gives the span OpenTelemetry's attributes of a request; without the path's own words and the query."""
     route = getattr(scope.get("route"), "path", None) or "unmatched"
     span.update_name(f"{method} {route}")
     attributes = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
@@ -107,7 +107,7 @@ def _describe(span: Any, method: str, scope: Scope, status: int, request_id: str
 
 
 class _Headers(Mapping[str, str]):
-    """A request's headers, decoded only when one is looked up."""
+    """The headers of a request; each is decoded when it is looked up."""
 
     def __init__(self, scope: Scope) -> None:
         self._raw: list[tuple[bytes, bytes]] = scope["headers"]
@@ -127,7 +127,7 @@ class _Headers(Mapping[str, str]):
 
 
 def _rate_limit(scope: Scope) -> list[tuple[bytes, bytes]]:
-    """Tells what is left to a key with a limit, as draft-ietf-httpapi-ratelimit-headers has it."""
+    """Returns the RateLimit headers of a key with a limit (draft-ietf-httpapi-ratelimit-headers)."""
     if (rate := scope["state"].get("rate_limit")) is None:
         return []
     per_minute, left = rate
@@ -136,7 +136,7 @@ def _rate_limit(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it was sent (percent-encoded, so one line), cut to a bound."""
+    """Returns the path as the client sent it (percent-encoded, so one line), cut to a bound."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode("ascii", "backslashreplace")
     path = raw.decode("ascii", "backslashreplace")
     return path if len(path) <= MAX_PATH else path[:MAX_PATH] + "…"

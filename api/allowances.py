@@ -33,7 +33,7 @@ class RequestCount:
     before: int = 0  # of the minute before
 
     def turn(self, minute: int) -> None:
-        """Begins another minute; what was not sent of the last counts in it: too many are refused, never too few."""
+        """Begins the next minute, in which unsent requests of the last count: too many are refused, never too few."""
         if minute != self.minute:
             self.before = self.sent if minute == self.minute + 1 else 0
             self.minute, self.sent = minute, 0
@@ -43,7 +43,7 @@ class RequestCount:
         self.sent += count
 
     def within(self, now: float) -> float:
-        """The requests of the last 60 seconds, about."""
+        """Returns about how many requests the last 60 seconds had."""
         return self.before * (1 - now % MINUTE / MINUTE) + self.sent + self.unsent
 
     def wait(self, limit: int, now: float) -> int:
@@ -66,7 +66,7 @@ class Allowances:
         self._exchanging: asyncio.Task[None] | None = None
 
     async def take(self, key: ApiKey) -> int:
-        """One request of a key that has a limit; how many it has left now. Raises TooManyOfKey."""
+        """Counts one request of a key that has a limit; returns how many it has left. Raises TooManyOfKey."""
         assert key.per_minute is not None
         if key.id not in self._counts:
             self._counts[key.id] = RequestCount(_minute())
@@ -87,7 +87,7 @@ class Allowances:
         await self._exchange()
 
     async def _exchange(self) -> None:
-        """Sends what was served here and takes the counts of all; without Redis this process counts alone."""
+        """Sends the counts of this process and takes those of all; without Redis this process counts alone."""
         minute = _minute()
         self._counts = {id_: count for id_, count in self._counts.items() if count.minute >= minute - 1}
         amounts = {id_: count.unsent for id_, count in self._counts.items()}

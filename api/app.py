@@ -62,7 +62,7 @@ def start_spans() -> None:
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """An app with metrics and a way to the cluster of its own; without `settings`, those of the environment.
+    """Makes an app with metrics and a connection of its own; `settings` are by default those of the environment.
 
     Raises ValueError when `settings.redis` is not HOST:PORT; whether a cluster is there shows in /readyz.
     """

@@ -31,7 +31,7 @@ class Authentication:
         self._allowances = Allowances(connection)
 
     async def bearer(self, scope: Scope, needed: api_keys.Scope) -> ApiKey | None:
-        """The key of whoever makes this request; None where no key is asked for.
+        """Returns the key of the request's bearer; None where no key is needed.
 
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
         """
@@ -77,7 +77,7 @@ class KnownKeys:
         self._lock = asyncio.Lock()
 
     async def current(self) -> dict[str, ApiKey]:
-        """Raises ClusterUnavailable where they were not read for STALE seconds."""
+        """Returns all keys by id. Raises ClusterUnavailable where they could not be read for STALE seconds."""
         if time.monotonic() - self._read < TRUSTED:
             return self._known
         async with self._lock:

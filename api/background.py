@@ -19,7 +19,7 @@ class Background:
         self._running = set[asyncio.Task[None]]()
 
     async def start(self, states: TaskStates, task: Task, work: Coroutine[None, None, None]) -> None:
-        """Begins `work`, which changes `task` as it goes. Raises TooManyRequests, ClusterUnavailable, WritesRefused."""
+        """Begins `work`, which keeps `task` up to date. Raises TooManyRequests, ClusterUnavailable, WritesRefused."""
         try:
             if len(self._running) >= MOST:
                 raise TooManyRequests(f"{len(self._running)} tasks are under way; this process has {MOST} at once")
@@ -32,7 +32,7 @@ class Background:
         running.add_done_callback(self._running.discard)
 
     async def close(self) -> None:
-        """Ends the tasks under way: they are broken, and say so."""
+        """Ends the tasks under way; their state is then `broken`."""
         for running in self._running:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

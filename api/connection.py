@@ -36,7 +36,7 @@ class Connection:
 
     @property
     def engine(self) -> Engine:
-        """The connected engine, or raises ClusterUnavailable with the last attempt's reason."""
+        """The connected engine. Raises ClusterUnavailable with the reason of the last attempt."""
         if self._engine is None:
             raise ClusterUnavailable(self._problem)
         return self._engine
@@ -60,7 +60,7 @@ class Connection:
             await self._engine.close()
 
     async def readiness(self) -> tuple[bool, list[str]]:
-        """(some shard can answer, what is missing); at most one look per second, however many ask."""
+        """Returns (whether some shard can answer, what is missing); asks the shards once a second at most."""
         if self._engine is None:
             return False, [self._problem]
         async with self._look:

@@ -22,7 +22,7 @@ log = logging.getLogger("shardqa.api")
 
 
 class Bounded(Protocol):
-    """A connection: `owner` is what its address counts as, `cut` closes it at once and leaves."""
+    """A connection: `owner` is the name its address counts under; `cut` closes it at once and gives its place back."""
 
     owner: str
 
@@ -40,7 +40,7 @@ class ConnectionLimits:
         self._waiting_of: dict[str, dict[Bounded, None]] = {}
 
     def enter(self, connection: Bounded) -> bool:
-        """A new connection. False where there is no room, even after a waiting one was cut."""
+        """Takes a place for a new connection; False where there is none, even after a waiting one was cut."""
         owner = connection.owner
         self._count += 1
         self._addresses[owner] = self._addresses.get(owner, 0) + 1
@@ -61,18 +61,18 @@ class ConnectionLimits:
             self._waiting_of.pop(owner, None)
 
     def waits(self, connection: Bounded) -> None:
-        """The connection waits for its client, from now on."""
+        """Notes that the connection waits for its client from now on."""
         self.serves(connection)
         self._waiting[connection] = None
         self._waiting_of.setdefault(connection.owner, {})[connection] = None
 
     def serves(self, connection: Bounded) -> None:
-        """The app works for the connection, or it is closed."""
+        """Notes that the connection no longer waits: the app works for it, or it is closed."""
         self._waiting.pop(connection, None)
         self._waiting_of.get(connection.owner, {}).pop(connection, None)
 
     def _cut_oldest(self, waiting: dict[Bounded, None]) -> None:
-        """Cuts the one that has waited longest; never the newest, which is at the end."""
+        """Cuts the connection that has waited longest; never the newest, which is the last."""
         if len(waiting) > 1:
             next(iter(waiting)).cut()
 
@@ -92,7 +92,7 @@ def limits_of_process() -> ConnectionLimits:
 
 
 def owner_of(address: str) -> str:
-    """The name under which a client is counted: an IPv4 address, or the /64 that an IPv6 client has whole."""
+    """Returns the name that a client counts under: its IPv4 address, or the /64 network of its IPv6 address."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -21,7 +21,7 @@ def sealed(secret: bytes, owner: str, cursor: str) -> str:
 
 
 def opened(secret: bytes, owner: str, sent: str) -> str:
-    """The cursor that was sealed for the same owner. Raises BadCursor for anything else."""
+    """Returns the cursor that was sealed for this owner. Raises BadCursor for anything else."""
     try:
         raw = base64.b64decode(sent + "=" * (-len(sent) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -37,7 +37,7 @@ def _tag(secret: bytes, owner: str, data: bytes) -> bytes:
 
 
 def _hidden(secret: bytes, tag: bytes, data: bytes) -> bytes:
-    """The data, or back again."""
+    """Encrypts or decrypts the data: the same stream is laid over it by exclusive or."""
     start = hmac.digest(secret, b"stream\0" + tag, "sha256")
     stream = hashlib.shake_256(start).digest(len(data))
     return bytes(one ^ other for one, other in zip(data, stream, strict=True))

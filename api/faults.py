@@ -14,7 +14,7 @@ class MethodNotAllowed(ShardqaError):
 
 
 class BadHttp(ShardqaError):
-    """The bytes are no HTTP, or not as this server takes it."""
+    """The bytes are no HTTP, or HTTP that this server does not take."""
 
     code = "bad_http"
     status = 400
@@ -83,28 +83,28 @@ class NotJson(ShardqaError):
 
 
 class KeyWanted(ShardqaError):
-    """A request from elsewhere without a key."""
+    """The request comes from another machine and has no key."""
 
     code = "key_wanted"
     status = 401
 
 
 class KeyRefused(ShardqaError):
-    """An unknown, revoked or expired key."""
+    """The key is unknown, revoked or expired."""
 
     code = "key_refused"
     status = 401
 
 
 class NotAllowed(ShardqaError):
-    """A key without the scope or the corpus that the request needs."""
+    """The key lacks the scope or the corpus that the request needs."""
 
     code = "not_allowed"
     status = 403
 
 
 class TooManyOfKey(ShardqaError):
-    """More requests a minute than the key allows."""
+    """The key has had its requests of a minute."""
 
     code = "too_many_of_key"
     status = 429
@@ -122,7 +122,7 @@ class NotForm(ShardqaError):
 
 
 class BadForm(ShardqaError):
-    """A form that can't be read, holds no file, or anything but files."""
+    """The form can't be read, holds no file, or holds a field that is none."""
 
     code = "bad_form"
     status = 400
@@ -134,7 +134,7 @@ class BadJson(ShardqaError):
 
 
 class InvalidRequest(ShardqaError):
-    """A field or parameter that is missing, unknown or of the wrong type; the problem's `errors` name each."""
+    """A field or parameter is missing, unknown or of the wrong type; the problem's `errors` name each."""
 
     code = "invalid_request"
     status = 422
@@ -159,4 +159,4 @@ class ClientLeft(Exception):
 
 
 class ClientStalled(Exception):
-    """The client does not read its reply, of which a part was sent; the connection is cut."""
+    """The client stopped reading its reply half-way; the connection is cut."""

@@ -37,11 +37,11 @@ class FileReaders:
         self._context.set_forkserver_preload([__name__])
 
     async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
-        """The items of a file, at most `limit`. Raises BadDocument, FileTooSlow and what the readers raise."""
+        """Returns the items of a file, `limit` at most. Raises BadDocument, FileTooSlow and what its reader raises."""
         return _items(await self._run(content, {"name": name, "limit": limit}))
 
     async def page(self, content: bytes, name: str, number: int, before: str, words: str) -> bytes:
-        """A page of a PDF as PNG, with the words marked that follow `before`. Raises as `read`."""
+        """Returns a page of a PDF as PNG, with `words` marked where they follow `before`. Raises what `read` raises."""
         reply = await self._run(content, {"name": name, "page": [number, before, words]})
         return base64.b64decode(reply["png"])
 
@@ -56,7 +56,7 @@ class FileReaders:
 
 
 class _Reading:
-    """One file's, in one process. `run` belongs to a thread; `stop` may be called from any."""
+    """The reading of one file by a process of its own. A thread calls `run`; any thread may call `stop`."""
 
     def __init__(self, context: Any, seconds: float, memory: int) -> None:
         self._context = context

@@ -32,7 +32,7 @@ KEY = HTTPBearer(
 
 
 def _everybody() -> None:
-    """Asks for nothing."""
+    """The dependency of a route that is for everybody."""
 
 
 OPEN: Any = Depends(_everybody)
@@ -45,7 +45,7 @@ def needs(scope: api_keys.Scope) -> Any:
 
 
 class Gate:
-    """Host and Origin, then the key, then a place among the requests being served."""
+    """Checks Host and Origin, then the key, then gives a place among the requests being served."""
 
     def __init__(self, settings: Settings, connection: Connection, metrics: Metrics) -> None:
         self._hosts = Hosts(settings.hosts, settings.origins)
@@ -64,7 +64,7 @@ class Gate:
 
     @asynccontextmanager
     async def admitted(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
-        """Gives a place, too, to a route that needs a key at times. Raises TooManyRequests as well."""
+        """Runs the block as `passed` does, with a place where a key is needed. Raises TooManyRequests as well."""
         async with self.passed(scope, needed):
             with self.limits.place():
                 yield
@@ -86,7 +86,7 @@ class Route(APIRoute):
             await gate.limits.serve(self.admitted, self.max_body_size or MAX_BODY, scope, receive, send)
 
     async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves whoever has passed."""
+        """Serves a request that has passed."""
         await super().handle(scope, receive, send)
 
 

@@ -22,7 +22,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class Hosts:
     def __init__(self, names: Iterable[str], origins: Iterable[str]) -> None:
-        """`names`: host names besides localhost and addresses, without ports; `*` for any. `origins`: of pages."""
+        """Takes host `names` beside localhost and addresses, without ports (`*`: any), and `origins` of pages."""
         self._names = frozenset(name.lower() for name in names)
         self._origins = frozenset(origins)
 
@@ -55,7 +55,7 @@ class Hosts:
         )
 
     def _is_ours(self, origin: str, hosts: list[str]) -> bool:
-        """Whether the page is of this very server or of a named host: another port of localhost is another program."""
+        """Returns whether the page is this server's or a named host's; another port of localhost is another program."""
         try:
             place = urlsplit(origin).netloc.lower()
         except ValueError:
@@ -65,7 +65,7 @@ class Hosts:
 
 
 class CrossOrigin(CORSMiddleware):
-    """CORS for named origins: their pages may read replies, and send what the API takes. Keys go by a header alone."""
+    """CORS for named origins: their pages may read replies and send requests. A key travels in a header alone."""
 
     def __init__(self, app: ASGIApp, origins: list[str]) -> None:
         super().__init__(
@@ -90,7 +90,7 @@ class CrossOrigin(CORSMiddleware):
 
 
 class _Refusal(Response):
-    """A problem that is written once the request is known."""
+    """A problem as a reply, written when Starlette sends it: only then the request is known."""
 
     def __init__(self, fault: WrongOrigin) -> None:
         super().__init__(status_code=fault.status)
@@ -101,7 +101,7 @@ class _Refusal(Response):
 
 
 def _name(host: str) -> str:
-    """Without port and brackets."""
+    """Returns the host's name without port and brackets."""
     name, colon, port = host.lower().rpartition(":")
     if not colon or not port.isdigit():
         name = host.lower()

@@ -29,7 +29,7 @@ LINGER_SECONDS = 2.0  # for a refused client, which may still write, to read why
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """The protocol of uvicorn, with bounds."""
+    """uvicorn's protocol with bounds on heads, replies and time."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -60,7 +60,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def cut(self) -> None:
-        """Closes it at once, since another connection needs its place."""
+        """Closes the connection at once: another one needs its place."""
         self._leave()
         self.transport.abort()
 
@@ -244,7 +244,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._abort_after(LINGER_SECONDS)
 
     def _close(self) -> None:
-        """Closes it once what was written is read, or not read for long."""
+        """Closes the connection once the client has read what was written, or has not for long."""
         self.transport.close()
         self._abort_after(UNREAD_SECONDS)
 

@@ -51,7 +51,7 @@ class Limits:
         self.body_bytes_of: dict[str, int] = {}  # by address
 
     async def serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """Reads the body, of at most `bound` bytes, and has `app` serve the request while it holds a place."""
+        """Reads the body (`bound` bytes at most) and has `app` serve the request while it holds a place."""
         try:
             await self._serve(app, bound, scope, receive, send)
         except _Refused as refused:
@@ -62,7 +62,7 @@ class Limits:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place for a request whose body nobody reads. Raises TooManyRequests."""
+        """Holds a place for a request whose body nobody reads. Raises TooManyRequests."""
         try:
             self._check_place(body_left=False)
         except _Refused as refused:
@@ -142,7 +142,7 @@ class Limits:
 
 
 class _Budget:
-    """The bytes that one request holds of the process' sum, and of its address'."""
+    """The bytes of one request's body; they count in the process' sum and in that of its address."""
 
     def __init__(self, limits: Limits, owner: str) -> None:
         self.limits = limits
@@ -172,7 +172,7 @@ class _Budget:
 
 
 class _Refused(Exception):
-    """Ends a request with a problem before it reached the app."""
+    """The end of a request that does not reach the app: its problem."""
 
     def __init__(self, fault: ShardqaError, body_left: bool) -> None:
         self.fault = fault
@@ -184,7 +184,7 @@ def _too_large(size: str, bound: int) -> BodyTooLarge:
 
 
 def replayed(message: Message, receive: Receive) -> Receive:
-    """A receive that gives the message once, then what the server has to say (that the client left)."""
+    """Returns a `receive` that gives the message once, then the server's own: that the client left."""
     is_given = False
 
     async def replay() -> Message:
@@ -198,7 +198,7 @@ def replayed(message: Message, receive: Receive) -> Receive:
 
 
 def _in_time(send: Send) -> Send:
-    """A send that gives up on a client which does not read.
+    """Returns a `send` that gives up on a client which does not read.
 
     The server waits for the client before it takes the next part, never after the last: so large bodies go in parts.
     """
@@ -226,7 +226,7 @@ def _parts(message: Message) -> Iterator[Message]:
 
 
 async def _discard(receive: Receive, body_left: bool) -> None:
-    """Reads some of what a refused client still writes: closing at once would reset the connection under the reply."""
+    """Reads some of the body that a refused client still writes: closing at once would reset its reply, too."""
     size = 0
     try:
         async with asyncio.timeout(DISCARD_SECONDS):

@@ -11,7 +11,7 @@ FIELDS = ("request", "method", "path", "status", "ms", "node", "command")  # tha
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: time, level, logger, message, and what the line brings along."""
+    """Writes one JSON object a line: time, level, logger, message, and the line's own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -30,7 +30,7 @@ class JsonLines(logging.Formatter):
 
 
 def configuration(form: str) -> dict[str, Any]:
-    """For logging.config, and for uvicorn."""
+    """Returns the configuration for `logging.config` and uvicorn."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

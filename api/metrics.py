@@ -91,12 +91,12 @@ class Metrics:
         self._cached_outcomes[no_answer].inc()
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format 0.0.4."""
+        """Returns all metrics in Prometheus' text format 0.0.4."""
         return generate_latest(self._scraped)
 
 
 def exposition(*collectors: Collector) -> bytes:
-    """The metrics of collectors, as they are now, in the same format."""
+    """Returns what collectors count now, in the same format."""
     registry = CollectorRegistry()
     for collector in collectors:
         registry.register(collector)
@@ -104,7 +104,7 @@ def exposition(*collectors: Collector) -> bytes:
 
 
 class _AllProcesses(Collector):
-    """The sum over the files of all processes. Those of one that ended count on, so that no counter ever falls."""
+    """The sum over the files of all processes. Files of ended ones count on, so that no counter ever falls."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -116,7 +116,7 @@ class _AllProcesses(Collector):
 
 
 def _counts(file: Path) -> bool:
-    """Whether a file counts: not before its process has laid it out, nor for requests in flight once that has ended."""
+    """Returns whether a file counts: once it is laid out; for requests in flight while its process runs."""
     ended = file.name.startswith("gauge_live") and not _runs(int(file.stem.rpartition("_")[2]))
     return not ended and file.stat().st_size > 0
 
@@ -131,7 +131,7 @@ def _runs(pid: int) -> bool:
 
 @contextmanager
 def shared_by(processes: int) -> Iterator[None]:
-    """Makes the folder for as long as `processes` are run, if they are several and it is not set already."""
+    """Provides the folder while the block runs, where `processes` are several and the variable is not set."""
     if processes == 1 or os.environ.get(FOLDER):
         yield
         return

@@ -24,7 +24,7 @@ EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 
 def text(models: Sequence[ModelRuns]) -> bytes:
-    """The metrics in Prometheus' text; nothing where no model has run."""
+    """Returns the metrics in Prometheus' text; nothing where no model has run."""
     return exposition(*([ModelMetrics(models)] if models else []))
 
 
@@ -49,7 +49,7 @@ class ModelMetrics(Collector):
 
 
 def _histogram(name: str, says: str, models: Sequence[ModelRuns], counts: Sequence[Sequence[int]]) -> Metric:
-    """Without a sum, which the worker does not keep."""
+    """Makes a histogram of the models' counts; without a sum, which the worker does not keep."""
     family = HistogramMetricFamily(f"shardqa_model_{name}_seconds", says, labels=LABELS)
     for runs, by_bound in zip(models, counts, strict=True):
         buckets = list(zip(EDGES, map(float, accumulate(by_bound)), strict=True))

@@ -40,12 +40,12 @@ CHOICES = {"AnswerWhen": get_args(AnswerWhen), "FormChoice": get_args(FormChoice
 
 
 def operation_id(route: APIRoute) -> str:
-    """The name of the function that serves a route: generated clients call it so, and it outlives the address."""
+    """Returns the name of a route's function: generated clients call it so, and it outlives the address."""
     return route.name
 
 
 def install(app: FastAPI) -> None:
-    """Makes `app.openapi()`, and so /openapi.json, this description; it is built once."""
+    """Has `app.openapi()`, and so /openapi.json, give this description, which is built once."""
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -89,7 +89,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _name_choices(described: Any) -> None:
-    """Refers to a choice by its name wherever it stands, so that generated clients have one type of it."""
+    """Puts a reference in the place of each choice (enum), so that generated clients have one type of it."""
     if isinstance(described, list):
         for one in described:
             _name_choices(one)
@@ -104,7 +104,7 @@ def _name_choices(described: Any) -> None:
 
 
 def problem_codes() -> list[dict[str, Any]]:
-    """Every code with its title and remedy, by status."""
+    """Returns each code with its title and remedy, by status."""
     classes: list[type[ShardqaError]] = [ShardqaError, *_below(ShardqaError)]
     ours = (ShardqaError.__module__, faults.__name__)
     found = {fault.code: _entry(fault) for fault in classes if fault.__module__ in ours}

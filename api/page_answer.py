@@ -19,7 +19,7 @@ HEAD = "</head>"
 
 
 def sent_on(html: str, question: str, corpus: str) -> str:
-    """The page, which sends a browser without JavaScript on to its plain form."""
+    """Returns the page, which sends a browser without JavaScript on to the plain form."""
     query = urlencode({**({"q": question} if question else {}), **({"corpus": corpus} if corpus else {}), "plain": "1"})
     refresh = f'<noscript><meta http-equiv="refresh" content="0; url=/?{escape(query)}"></noscript>'
     assert html.count(HEAD) == 1, "the page has one head"
@@ -27,7 +27,7 @@ def sent_on(html: str, question: str, corpus: str) -> str:
 
 
 def with_answer(html: str, question: str, corpus: str, corpora: Sequence[str], answer: str) -> str:
-    """The page with a piece of HTML in its place for answers; its form has the question and offers all corpora."""
+    """Returns the page with `answer` (HTML) in its place; its form holds the question and offers all corpora."""
     assert html.count(ANSWER) == html.count(CORPORA) == html.count(QUESTION) == 1, "the page has one place for each"
     names = dict.fromkeys([*([corpus] if corpus else []), *corpora])
     every = ["*"] if len(corpora) > 1 and corpus != "*" else []
@@ -82,7 +82,7 @@ def _quoted(inside: str) -> str:
 
 
 def _row(place: Place | None) -> str:
-    """The row of a table as its file has it; empty where it stands in none."""
+    """Returns the cells of an answer's row with their columns; empty for an answer outside of tables."""
     if place is None or not place.cells:
         return ""
     names = "".join(f"<th>{escape(name)}</th>" for name, _ in place.cells)

@@ -117,7 +117,7 @@ def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = N
 
 
 def explain(error: Exception, request_id: str) -> Problem:
-    """The problem of any error in a part of a request; one that nobody foresaw goes to the log with its cause."""
+    """Returns the problem for an error; one that nobody foresaw goes to the log with its cause."""
     if isinstance(error, ShardqaError):
         return of(error, request_id)
     log.error("a part of request %s failed", request_id, exc_info=error)
@@ -130,7 +130,7 @@ def reply(
     errors: list[FieldError] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The HTTP response for `error`; 429 and 503 get a Retry-After, 401 says what is asked for."""
+    """Returns the HTTP response for `error`; 429 and 503 have a Retry-After, 401 a WWW-Authenticate."""
     problem = of(error, request_id(scope), errors)
     values = dict(headers or {})
     if isinstance(error, faults.TooManyOfKey):
@@ -143,14 +143,14 @@ def reply(
 
 
 def request_id(scope: Scope) -> str:
-    """The id that the access log gave this request."""
+    """Returns the id that the access log gave this request."""
     found = scope["state"]["request_id"]
     assert isinstance(found, str)
     return found
 
 
 def fields(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
-    """Pydantic's errors without the values' bulk: a refused value may be megabytes long."""
+    """Returns Pydantic's errors with short values: a refused value may be megabytes long."""
     return [
         FieldError(
             at=".".join(str(part) for part in error["loc"]),
@@ -162,7 +162,7 @@ def fields(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
 
 
 def shown(value: object) -> str:
-    """A short, printable form of a value: cut before it is formatted, escaped where it is not valid Unicode."""
+    """Returns a short, printable form of a value: cut before it is formatted, escaped where it is no valid Unicode."""
     if isinstance(value, (str, bytes)):
         value = value[: SHOWN + 1]
     elif isinstance(value, Mapping):
@@ -175,7 +175,7 @@ def shown(value: object) -> str:
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> tuple[faults.InvalidRequest, list[FieldError]]:
-    """The fault and its fields for Pydantic's errors; the sentence names the first."""
+    """Returns the fault and the fields for Pydantic's errors; the fault's sentence names the first."""
     found = fields(errors)
     first = found[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -183,7 +183,7 @@ def invalid(errors: Iterable[Mapping[str, Any]]) -> tuple[faults.InvalidRequest,
 
 
 def install(app: FastAPI) -> None:
-    """Makes every fault of `app` a problem; unexpected ones are left to `shardqa.api.access`."""
+    """Has `app` reply to each fault by a problem; unexpected ones are left to `shardqa.api.access`."""
 
     async def shardqa_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ShardqaError)
@@ -216,7 +216,7 @@ def install(app: FastAPI) -> None:
 
 
 def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapping[str, str]]:
-    """Starlette's own errors: no route, wrong method, a body that is not text; the fault and its headers."""
+    """Returns (fault, headers) for Starlette's own errors: no route, a wrong method, a body that is no text."""
     path = shown(request.url.path)
     if error.status_code == 404:
         return faults.NoSuchRoute(f"there is nothing at {path}"), {}
@@ -232,13 +232,13 @@ def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapp
 
 
 def _allowed(request: Request) -> str:
-    """The methods of an address. Starlette's own header names those of its first route only."""
+    """Returns the methods of an address; Starlette's own header names those of its first route only."""
     methods = {method.upper() for method in operations(request)}
     return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def operations(request: Request) -> Mapping[str, Any]:
-    """The description of the request's address, by method; of an address that it leaves out, GET alone."""
+    """Returns the operations that the description has for the request's address; GET alone where it has none."""
     route = getattr(request.scope.get("route"), "path_format", None)
     found: Mapping[str, Any] = request.app.openapi()["paths"].get(route, {"get": {}})
     return found

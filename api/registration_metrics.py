@@ -1,4 +1,4 @@
-"""Metrics of the functions that are registered in Redis, told anew at each scrape: they are the shards', not this
+"""Metrics of the functions that are registered in Redis, asked at each scrape: they are the shards', not this
 process' own. A shard that does not answer in time has none, rather than old ones.
 """
 
@@ -17,7 +17,7 @@ OUTCOMES = ("succeeded", "failed", "aborted")
 
 
 class RegistrationMetrics(Collector):
-    """Registrations of one name (a trigger, a pattern of keys) on one node count together."""
+    """Collects the counters of registrations; those of one name (a trigger, a pattern) on one node are summed."""
 
     def __init__(self, counts: Sequence[RegistrationCounts]) -> None:
         self._numbers: dict[tuple[str, str], Counter[str]] = {}

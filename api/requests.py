@@ -18,12 +18,12 @@ Result = TypeVar("Result")
 
 
 def content_type(request: Request) -> str:
-    """The header's type without its parameters."""
+    """Returns the type of the Content-Type header without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def taking(*types: str) -> Any:
-    """Refuses bodies of other types. Forms on other sites can't send JSON unasked, so their posts stay out too."""
+    """Refuses bodies of other types. Forms on other sites can't send JSON unasked, so their posts stay out, too."""
 
     def check(request: Request) -> None:
         if content_type(request) not in types:
@@ -58,14 +58,14 @@ def _parameter_fault(name: str, count: int, known: list[str]) -> str:
 
 
 def _known_parameters(request: Request) -> list[str]:
-    """The parameters that the address's description names."""
+    """Returns the parameters that the description of the address names."""
     method = "get" if request.method == "HEAD" else request.method.lower()
     operation = problems.operations(request)[method]
     return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
 
 
 def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str], media_type: str) -> Response:
-    """The reply with a tag of its content; 304 where the client has the same. Weak, since gzip may come between."""
+    """Returns the reply with a weak ETag (gzip may come between); 304 where the client has the same."""
     content = body.encode() if isinstance(body, str) else body
     tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
     sent = {"ETag": tag, "Cache-Control": "private, no-cache", **headers}
@@ -74,7 +74,7 @@ def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str],
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of `work`, which is cancelled when the client closes its connection. Raises ClientLeft then."""
+    """Returns the result of `work`, cancelled once the client closes its connection. Raises ClientLeft then."""
     working = asyncio.create_task(work)
     leaving = asyncio.create_task(_disconnected(request))
     try:

@@ -24,12 +24,12 @@ class State:
     background: Background
 
     def corpus_of(self, name: str | None) -> str:
-        """The corpus that a request names, else the server's default."""
+        """Returns the corpus that a request names, else the server's default."""
         return self.settings.corpus if name is None else name
 
     @property
     def engine(self) -> AuthorizedEngine:
-        """The engine, limited to what the request's key allows. Raises ClusterUnavailable.
+        """Returns the engine as far as the request's key allows. Raises ClusterUnavailable.
 
         Asked for inside a route, so that a wrong request is refused first.
         """

@@ -29,7 +29,7 @@ async def steps(
     conclude: Callable[[Result], bytes],
     explain: Callable[[Exception], bytes],
 ) -> StreamingResponse:
-    """Runs `work`, which calls what it gets with each step; `conclude` makes the last event of its result.
+    """Sends an event for each step with which `work` calls its argument; `conclude` makes the last event of its result.
 
     A fault before the first step is raised; a later one, when the status is sent already, is `explain`'s event. The
     work ends when the client leaves.

@@ -128,7 +128,7 @@ async def _answer(question: Question, state: State, on_step: Callable[[Step], No
 
 
 async def _stream(question: Question, request: Request, state: State) -> Response:
-    """Sends events `step`, then `answer`, or `problem` where it fails after the first step."""
+    """Sends events `step`, then `answer`; `problem` where the question fails after the first step."""
     request_id = problems.request_id(request.scope)
     return await streaming.steps(
         lambda on_step: _answer(question, state, on_step),

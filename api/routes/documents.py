@@ -176,7 +176,7 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
 
 
 async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -> AsyncIterator[bytes]:
-    """A line for each line, in order, as soon as those beside it are done."""
+    """Yields the outcome of each line, in order, a batch at a time."""
     request_id = problems.request_id(request.scope)
     lines = (line for line in body.splitlines() if line.strip())
     while some := list(islice(lines, AT_ONCE)):
@@ -196,7 +196,7 @@ def _read_line(line: bytes, corpus: str, request_id: str) -> Document | Outcome:
 
 
 async def _add_each(read: Sequence[Document | Outcome], request_id: str, state: State) -> list[Outcome]:
-    """Puts the documents; what could not be read stays where it is among them."""
+    """Puts the documents; returns all outcomes in order, with those of lines that could not be read."""
     put = iter(await state.engine.put_each([one for one in read if isinstance(one, Document)]))
     outcomes = [_outcome(one, next(put), request_id, state) if isinstance(one, Document) else one for one in read]
     state.metrics.documents.labels("refused").inc(sum(outcome.problem is not None for outcome in outcomes))

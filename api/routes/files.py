@@ -125,7 +125,7 @@ async def get_page(
 
 
 def _page_of(document: Document, start: int) -> tuple[int, str]:
-    """The number of the page that a character stands on, and what the page says before it. Raises NoFile."""
+    """Returns the number of the page that a character stands on, and the page's text before it. Raises NoFile."""
     pages = [(first, place.page) for first, place in document.places if first <= start]
     number = pages[-1][1] if pages else None
     if number is None:
@@ -164,7 +164,7 @@ async def post_files(
 
 
 async def _form(request: Request) -> tuple[FormData, list[UploadFile]]:
-    """Raises NotForm, BadForm."""
+    """Reads the form and its files. Raises NotForm, BadForm."""
     if content_type(request) != FORM:
         raise NotForm(f"the Content-Type is {request.headers.get('content-type', '')[:80]!r}, and {FORM} is wanted")
     form = await request.form(max_files=MAX_FILES, max_fields=0, max_part_size=0)
@@ -214,7 +214,7 @@ async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | N
 
 
 def _task_id(sent: str | None, corpus: str) -> str:
-    """An id that is equal for one Idempotency-Key of one bearer and corpus: a repeated call finds its task."""
+    """Returns the task's id, one for each Idempotency-Key of a bearer and a corpus: a repeated call finds its task."""
     if sent is None:
         return secrets.token_hex(16)
     key = bearer.get()

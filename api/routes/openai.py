@@ -42,7 +42,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """The fields that are of use here; clients send many more."""
+    """The fields of a chat request that have an effect here; clients send many more."""
 
     model: str
     messages: list[ChatMessage]
@@ -81,7 +81,7 @@ async def post_completions(chat: ChatRequest, request: Request, state: Shared) -
 
 
 def _message(answer: Answer) -> dict[str, Any]:
-    """The content, and where each stretch of it stands in the documents."""
+    """Returns the message: the content, with an annotation for each stretch that says where it stands."""
     content, annotations = "", list[dict[str, Any]]()
     joint = "\n" if answer.form == "list" else " "
     for part in answer.parts:
@@ -106,7 +106,7 @@ def _message(answer: Answer) -> dict[str, Any]:
 
 
 def _events(head: dict[str, Any], message: dict[str, Any]) -> str:
-    """The whole answer as one delta: it is there at once."""
+    """Returns the whole answer as one delta of a stream: it is there at once."""
     deltas: list[tuple[dict[str, Any], str | None]] = [(message, None), ({}, "stop")]
     chunks = [
         {

@@ -50,7 +50,7 @@ async def _may_ask(request: Request, state: State) -> bool:
 
 
 async def _answer(question: str, corpus: str, state: State) -> tuple[list[str], str]:
-    """The corpora that can be asked, and the answer as a piece of HTML; none to no question."""
+    """Returns the corpora that can be asked, and the answer as HTML; empty where there is no question."""
     corpora: list[str] = []
     try:
         corpora = [one.name for one in (await state.engine.corpora()).corpora]
@@ -95,7 +95,7 @@ async def icon() -> FileResponse:
 
 
 class _Fresh(StaticFiles):
-    """Static files that are revalidated at each use."""
+    """Static files that a browser revalidates at each use."""
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
@@ -106,7 +106,7 @@ class _Fresh(StaticFiles):
 
 
 def swagger_folder() -> Path:
-    """Swagger UI's files. They lie in fastapi-swagger, whose code is not used: its page has no strict CSP."""
+    """Returns the folder of Swagger UI's files in fastapi-swagger, whose own page has no strict CSP."""
     found = importlib.util.find_spec("fastapi_swagger")
     assert found is not None, "fastapi-swagger is one of the API's own requirements"
     assert found.origin is not None
