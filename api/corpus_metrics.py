@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from shardqa.api.metrics import exposition
 from shardqa.schema import CorpusInfo
@@ -18,18 +17,15 @@ SIZES = {
 }
 
 
-class CorpusMetrics(Collector):
-    def __init__(self, corpora: Sequence[CorpusInfo]) -> None:
-        self._largest = sorted(corpora, key=lambda one: (-one.passages, one.name))[:MAX_CORPORA]
-
-    def collect(self) -> Iterator[Metric]:
-        for field, says in SIZES.items():
-            family = GaugeMetricFamily(f"shardqa_corpus_{field}", says, labels=["corpus"])
-            for corpus in self._largest:
-                if (size := getattr(corpus, field)) is not None:
-                    family.add_metric([corpus.name], size)
-            yield family
-
-
 def text(corpora: Sequence[CorpusInfo]) -> bytes:
-    return exposition(CorpusMetrics(corpora))
+    return exposition(families(corpora))
+
+
+def families(corpora: Sequence[CorpusInfo]) -> Iterator[Metric]:
+    largest = sorted(corpora, key=lambda one: (-one.passages, one.name))[:MAX_CORPORA]
+    for field, says in SIZES.items():
+        family = GaugeMetricFamily(f"shardqa_corpus_{field}", says, labels=["corpus"])
+        for corpus in largest:
+            if (size := getattr(corpus, field)) is not None:
+                family.add_metric([corpus.name], size)
+        yield family

@@ -14,8 +14,8 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.types import Receive, Scope, Send
 
+from shardqa.api import bearer
 from shardqa.api.authentication import Authentication
-from shardqa.api.authorized_engine import bearer
 from shardqa.api.connection import Connection
 from shardqa.api.hosts import Hosts
 from shardqa.api.limits import MAX_BODY, Limits
@@ -56,11 +56,11 @@ class Gate:
     async def passed(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
         """Runs the block as the bearer of the key. Raises what `Hosts.check` and `Authentication.bearer` do."""
         self._hosts.check(scope)
-        token = bearer.set(await self._authentication.bearer(scope, needed))
+        token = bearer.key.set(await self._authentication.bearer(scope, needed))
         try:
             yield
         finally:
-            bearer.reset(token)
+            bearer.key.reset(token)
 
     @asynccontextmanager
     async def admitted(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:

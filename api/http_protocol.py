@@ -7,6 +7,7 @@ extensions of chunks and replies are bounded in size and time (bodies are by `li
 
 import asyncio
 import uuid
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httptools
@@ -28,6 +29,19 @@ UNREAD_SECONDS = 35.0  # for the last part of a reply; longer than `limits` wait
 LINGER_SECONDS = 2.0  # for a refused client, which may still write, to read why: closing at once would reset
 
 
+class _Deadline:
+    timer: asyncio.TimerHandle | None = None
+
+    def set(self, seconds: float, act: Callable[[], None]) -> None:
+        self.stop()
+        self.timer = asyncio.get_running_loop().call_later(seconds, act)
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
 class HttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with bounds on heads, replies and time."""
 
@@ -41,8 +55,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._unparsed = 0  # bytes that came since a head or a part of a body was whole
         self._active: RequestResponseCycle | None = None  # the request that is served; `cycle` is the newest
         self._fault: ShardqaError | None = None  # after which nothing more is parsed
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._abort_timer: asyncio.TimerHandle | None = None
+        self._head_deadline, self._unread_deadline = _Deadline(), _Deadline()
 
     # ---- connection
 
@@ -65,8 +78,8 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _leave(self) -> None:
-        self._stop_head_timer()
-        self._abort_after(None)
+        self._head_deadline.stop()
+        self._unread_deadline.stop()
         if not self._left:
             self._left = True
             self._limits.leave(self)
@@ -88,7 +101,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         self._unparsed += len(data)
-        if self._in_head and self._head_timer is None:
+        if self._in_head and self._head_deadline.timer is None:
             self._wait_for_head()
         try:
             self._parse(data)
@@ -122,31 +135,14 @@ class HttpProtocol(HttpToolsProtocol):
             raise _head_too_large(f"more than {MAX_HEADERS} headers")
 
     def on_headers_complete(self) -> None:
-        self._check_head()
-        self._stop_head_timer()
-        self._in_head, self._unparsed = False, 0
-        super().on_headers_complete()
-
-    def _check_head(self) -> None:
-        """Raises BadHttp, HeadTooLarge, TooManyConnections."""
         if self._is_spare and self.url != HEALTH:
             raise TooManyConnections("this process serves as many connections as it may; try again later")
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > MAX_HEAD:
-            raise _head_too_large(f"{size:,} bytes")
-        version = self.parser.get_http_version()
-        if version not in ("1.0", "1.1"):
-            raise BadHttp(f"the request is of HTTP/{version}; this server takes 1.1 and 1.0")
-        if (not self.url.startswith(b"/") and self.url != b"*") or b"#" in self.url:
-            raise BadHttp("the request's target must be a path that starts with '/', without a server and a fragment")
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts != 1 and (hosts or version == "1.1"):
-            raise BadHttp(f"the request has {hosts} headers Host, and exactly one is wanted")
-        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
-        if codings and (version == "1.0" or [value.lower() for value in codings] != [b"chunked"]):
-            raise BadHttp("the only Transfer-Encoding taken is chunked, once, in HTTP/1.1")
+        _check_head(self.url, self.headers, self.parser.get_http_version())
         if len(self.pipeline) >= PIPELINED:
             raise BadHttp(f"more than {PIPELINED} requests wait on this connection; wait for replies in between")
+        self._head_deadline.stop()
+        self._in_head, self._unparsed = False, 0
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
@@ -155,7 +151,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_head, self._unparsed = True, 0
-        self._stop_head_timer()
+        self._head_deadline.stop()
         super().on_message_complete()
         self._note_who_waits()
 
@@ -169,7 +165,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._note_who_waits()
         if self.transport.is_closing():
-            self._abort_after(UNREAD_SECONDS)
+            self._unread_deadline.set(UNREAD_SECONDS, self.transport.abort)
         elif self._active is None or not self._active.response_complete:
             return
         elif self._fault is not None:
@@ -179,12 +175,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._abort_after(UNREAD_SECONDS)
+        self._unread_deadline.set(UNREAD_SECONDS, self.transport.abort)
         self._note_who_waits()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._abort_after(None)
+        self._unread_deadline.stop()
         self._note_who_waits()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -193,12 +189,7 @@ class HttpProtocol(HttpToolsProtocol):
     # ---- time
 
     def _wait_for_head(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._late)
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._head_deadline.set(HEAD_SECONDS, self._late)
 
     def _late(self) -> None:
         if self._in_head and self._unparsed:
@@ -206,16 +197,11 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._close()  # nothing was asked, or it has its reply
 
-    def _abort_after(self, seconds: float | None) -> None:
-        if self._abort_timer is not None:
-            self._abort_timer.cancel()
-        self._abort_timer = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
-
     # ---- ends
 
     def _refuse(self, fault: ShardqaError) -> None:
         """Ends the connection with a problem, which comes after the replies to the requests before it."""
-        self._stop_head_timer()
+        self._head_deadline.stop()
         self._fault = fault
         active = self._active
         if not self._in_head and self.cycle is not active:
@@ -241,12 +227,29 @@ class HttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()  # to see that the client closes
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._abort_after(LINGER_SECONDS)
+        self._unread_deadline.set(LINGER_SECONDS, self.transport.abort)
 
     def _close(self) -> None:
         """Closes the connection once the client has read what was written, or has not for long."""
         self.transport.close()
-        self._abort_after(UNREAD_SECONDS)
+        self._unread_deadline.set(UNREAD_SECONDS, self.transport.abort)
+
+
+def _check_head(url: bytes, headers: Sequence[tuple[bytes, bytes]], version: str) -> None:
+    """Raises BadHttp, HeadTooLarge."""
+    size = len(url) + sum(len(name) + len(value) for name, value in headers)
+    if size > MAX_HEAD:
+        raise _head_too_large(f"{size:,} bytes")
+    if version not in ("1.0", "1.1"):
+        raise BadHttp(f"the request is of HTTP/{version}; this server takes 1.1 and 1.0")
+    if (not url.startswith(b"/") and url != b"*") or b"#" in url:
+        raise BadHttp("the request's target must be a path that starts with '/', without a server and a fragment")
+    hosts = sum(name == b"host" for name, _ in headers)
+    if hosts != 1 and (hosts or version == "1.1"):
+        raise BadHttp(f"the request has {hosts} headers Host, and exactly one is wanted")
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings and (version == "1.0" or [value.lower() for value in codings] != [b"chunked"]):
+        raise BadHttp("the only Transfer-Encoding taken is chunked, once, in HTTP/1.1")
 
 
 def _head_too_large(size: str) -> HeadTooLarge:

@@ -95,12 +95,17 @@ class Metrics:
         return generate_latest(self._scraped)
 
 
-def exposition(*collectors: Collector) -> bytes:
-    """Returns what collectors count now, in the same format."""
-    registry = CollectorRegistry()
-    for collector in collectors:
-        registry.register(collector)
-    return generate_latest(registry)
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def exposition(families: Iterable[Metric]) -> bytes:
+    """Returns families of metrics in the same format."""
+    return generate_latest(_Families(families))
 
 
 class _AllProcesses(Collector):

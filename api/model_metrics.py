@@ -3,12 +3,11 @@
 The counters are a worker's own, so each node has its series, which begins anew when its worker does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.registry import Collector
 
 from shardqa.api.metrics import exposition
 from shardqa.engine.activity import BOUNDS, ModelRuns
@@ -25,27 +24,21 @@ EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 def text(models: Sequence[ModelRuns]) -> bytes:
     """Returns the metrics in Prometheus' text; nothing where no model has run."""
-    return exposition(*([ModelMetrics(models)] if models else []))
+    return exposition(families(models)) if models else b""
 
 
-class ModelMetrics(Collector):
-    def __init__(self, models: Sequence[ModelRuns]) -> None:
-        self._models = models
-
-    def collect(self) -> Iterable[Metric]:
-        for name, says in COUNTERS.items():
-            family = CounterMetricFamily(f"shardqa_model_{name}", says, labels=LABELS)
-            for runs in self._models:
-                family.add_metric((runs.node, runs.model), getattr(runs, name))
-            yield family
-        most = GaugeMetricFamily("shardqa_model_largest_batch", "Rows of a model's largest run.", labels=LABELS)
-        for runs in self._models:
-            most.add_metric((runs.node, runs.model), runs.most_rows)
-        yield most
-        yield _histogram(
-            "queue", "Seconds that requests waited for a model.", self._models, [r.waited for r in self._models]
-        )
-        yield _histogram("run", "Seconds that runs of a model took.", self._models, [r.took for r in self._models])
+def families(models: Sequence[ModelRuns]) -> Iterator[Metric]:
+    for name, says in COUNTERS.items():
+        family = CounterMetricFamily(f"shardqa_model_{name}", says, labels=LABELS)
+        for runs in models:
+            family.add_metric((runs.node, runs.model), getattr(runs, name))
+        yield family
+    most = GaugeMetricFamily("shardqa_model_largest_batch", "Rows of a model's largest run.", labels=LABELS)
+    for runs in models:
+        most.add_metric((runs.node, runs.model), runs.most_rows)
+    yield most
+    yield _histogram("queue", "Seconds that requests waited for a model.", models, [r.waited for r in models])
+    yield _histogram("run", "Seconds that runs of a model took.", models, [r.took for r in models])
 
 
 def _histogram(name: str, says: str, models: Sequence[ModelRuns], counts: Sequence[Sequence[int]]) -> Metric:

@@ -1,4 +1,4 @@
-"""Checks of a request: its content type, its query parameters, and whether its client is still there."""
+"""Checks of a request (content type, query parameters, whether its client is still there), and replies of one type."""
 
 import asyncio
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 
 from shardqa.api import problems
 from shardqa.api.faults import ClientLeft, NotJson
@@ -62,6 +63,12 @@ def _known_parameters(request: Request) -> list[str]:
     method = "get" if request.method == "HEAD" else request.method.lower()
     operation = problems.operations(request)[method]
     return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+
+
+def as_json(
+    model: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None, without_none: bool = False
+) -> Response:
+    return Response(model.model_dump_json(exclude_none=without_none), status, headers, JSON)
 
 
 def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str], media_type: str) -> Response:

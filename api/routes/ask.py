@@ -13,7 +13,7 @@ from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
 from shardqa.api.gate import needs
 from shardqa.api.reply_cache import CachedRoute
-from shardqa.api.requests import JSON, taking, until_disconnect
+from shardqa.api.requests import JSON, as_json, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.http_schema import Answers, Asked, Question, Questions
@@ -109,14 +109,13 @@ async def _ask_all(questions: list[Question], request: Request, state: State) ->
         return Asked(status=200, answer=answer)
 
     results = await asyncio.gather(*(outcome(question) for question in questions))
-    return Response(Answers(results=results).model_dump_json(), media_type="application/json")
+    return as_json(Answers(results=results))
 
 
 async def _ask(question: Question, request: Request, state: State) -> Response:
     if streaming.wanted(request.scope):
         return await _stream(question, request, state)
-    answer = await until_disconnect(request, _answer(question, state))
-    return Response(answer.model_dump_json(), media_type="application/json")
+    return as_json(await until_disconnect(request, _answer(question, state)))
 
 
 async def _answer(question: Question, state: State, on_step: Callable[[Step], None] | None = None) -> Answer:

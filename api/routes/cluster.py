@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from shardqa.api.gate import Route, needs
+from shardqa.api.requests import as_json
 from shardqa.api.state import Shared
 from shardqa.schema import ClusterInfo
 
@@ -13,5 +14,4 @@ router = APIRouter(prefix="/v1", tags=["operations"], route_class=Route)
 @router.get("/cluster", response_model=ClusterInfo, summary="Show the nodes", dependencies=[needs("metrics")])
 async def get_cluster(state: Shared) -> Response:
     """Every node with its slots, what it holds, and how long a PING to it took. A node that is down has an `error`."""
-    found = await state.engine.cluster()
-    return Response(found.model_dump_json(), media_type="application/json")
+    return as_json(await state.engine.cluster())

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from shardqa.api.gate import Route, needs
+from shardqa.api.requests import as_json
 from shardqa.api.state import Shared
 from shardqa.http_schema import CorpusWords, Listed
 from shardqa.schema import Dropping, OneCorpus, Suggestions
@@ -22,14 +23,13 @@ async def get_corpora(state: Shared) -> Response:
     found = await state.engine.corpora()
     openings = {name: name in state.settings.openings for name in ("feedback", "questions")}
     listed = Listed(default=state.settings.corpus, **openings, **dict(found))
-    return Response(listed.model_dump_json(), media_type="application/json")
+    return as_json(listed)
 
 
 @router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus", dependencies=[needs("ask")])
 async def get_corpus(corpus: Name, state: Shared) -> Response:
     """The sizes of a corpus, or how far its removal is; 404 once it is gone."""
-    found = await state.engine.corpus(corpus)
-    return Response(found.model_dump_json(), media_type="application/json")
+    return as_json(await state.engine.corpus(corpus))
 
 
 @router.delete(
@@ -44,9 +44,7 @@ async def delete_corpus(corpus: Name, state: Shared) -> Response:
 
     `GET /v1/corpora/{corpus}` tells how far that is, and is 404 once all is gone. Dropping it once more does no harm.
     """
-    dropping = await state.engine.drop(corpus)
-    headers = {"Location": f"/v1/corpora/{corpus}"}
-    return Response(dropping.model_dump_json(), 202, headers, media_type="application/json")
+    return as_json(await state.engine.drop(corpus), 202, {"Location": f"/v1/corpora/{corpus}"})
 
 
 @router.get(
@@ -57,8 +55,7 @@ async def delete_corpus(corpus: Name, state: Shared) -> Response:
 )
 async def get_suggestions(corpus: Name, state: Shared) -> Response:
     """Titles and headings of the corpus' first documents."""
-    found = await state.engine.suggestions(corpus)
-    return Response(found.model_dump_json(), media_type="application/json")
+    return as_json(await state.engine.suggestions(corpus))
 
 
 @router.get("/corpora/{corpus}/words", summary="Read a corpus' words", dependencies=[needs("ingest")])

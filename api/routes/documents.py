@@ -13,7 +13,7 @@ from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument
 from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import JSON, LINES, content_type, revalidated, taking, until_disconnect
+from shardqa.api.requests import JSON, LINES, as_json, content_type, revalidated, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
@@ -94,8 +94,7 @@ async def get_documents(
 
     The order is that of hash buckets, not of names.
     """
-    page = await state.engine.documents(corpus, cursor, limit)
-    return Response(page.model_dump_json(), media_type="application/json")
+    return as_json(await state.engine.documents.page(state.corpus_of(corpus), cursor, limit))
 
 
 @router.get(
@@ -104,10 +103,10 @@ async def get_documents(
 async def get_document(id: DocumentId, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The whole document; an answer's `start` and `end` count the characters (code points) of its `text`."""
     name = state.corpus_of(corpus)
-    document = await state.engine.get(name, id)
+    document = await state.engine.documents.get(name, id)
     if document is None:
         raise _unknown(id, name)
-    found = StoredDocument(**dict(document), has_file=await state.engine.has_file(name, document))
+    found = StoredDocument(**dict(document), has_file=await state.engine.documents.has_file(name, document))
     return revalidated(request, found.model_dump_json(), {}, "application/json")
 
 
@@ -115,7 +114,7 @@ async def get_document(id: DocumentId, request: Request, state: Shared, corpus: 
 async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """Removes the document with its passages; answers that came from it are gone with it."""
     name = state.corpus_of(corpus)
-    if not await state.engine.delete(name, id):
+    if not await state.engine.documents.delete(name, id):
         raise _unknown(id, name)
     state.metrics.documents.labels("deleted").inc()
     return Response(status_code=204)
@@ -148,7 +147,7 @@ async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: S
         state.metrics.documents.labels("refused").inc()
         return problems.reply(fault, request.scope, at)
     ingested = await _put(document, state)
-    return Response(ingested.model_dump_json(), 201 if ingested.changed else 200, media_type="application/json")
+    return as_json(ingested, 201 if ingested.changed else 200)
 
 
 async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
@@ -172,7 +171,7 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
     results = await _add_each([read(n, one) for n, one in enumerate(sent)], request_id, state)
     refused = sum(result.problem is not None for result in results)
     outcomes = Outcomes(results=results, taken=len(results) - refused, refused=refused)
-    return Response(outcomes.model_dump_json(exclude_none=True), 207 if refused else 200, media_type="application/json")
+    return as_json(outcomes, 207 if refused else 200, without_none=True)
 
 
 async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -> AsyncIterator[bytes]:
@@ -197,7 +196,7 @@ def _read_line(line: bytes, corpus: str, request_id: str) -> Document | Outcome:
 
 async def _add_each(read: Sequence[Document | Outcome], request_id: str, state: State) -> list[Outcome]:
     """Puts the documents; returns all outcomes in order, with those of lines that could not be read."""
-    put = iter(await state.engine.put_each([one for one in read if isinstance(one, Document)]))
+    put = iter(await state.engine.documents.put_each([one for one in read if isinstance(one, Document)]))
     outcomes = [_outcome(one, next(put), request_id, state) if isinstance(one, Document) else one for one in read]
     state.metrics.documents.labels("refused").inc(sum(outcome.problem is not None for outcome in outcomes))
     return outcomes
@@ -212,7 +211,7 @@ def _outcome(document: Document, done: Ingested | Exception, request_id: str, st
 
 
 async def _put(document: Document, state: State) -> Ingested:
-    ingested = await state.engine.put(document)
+    ingested = await state.engine.documents.put(document)
     state.metrics.documents.labels("changed" if ingested.changed else "unchanged").inc()
     return ingested
 

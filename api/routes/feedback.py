@@ -22,4 +22,4 @@ router = APIRouter(prefix="/v1", tags=["openings"], route_class=Route)
 )
 async def post_feedback(feedback: Feedback, state: Shared) -> None:
     """Keeps a question with its right answers; without any, that the documents don't say."""
-    await state.engine.note_feedback(feedback)
+    await state.engine.note_feedback(state.corpus_of(feedback.corpus), feedback)

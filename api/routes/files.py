@@ -11,12 +11,11 @@ from fastapi.responses import Response
 from starlette.datastructures import FormData, UploadFile
 
 from shardqa import keys
-from shardqa.api import problems
-from shardqa.api.authorized_engine import bearer
+from shardqa.api import bearer, problems
 from shardqa.api.faults import BadForm, NotForm
 from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import content_type, revalidated, until_disconnect
+from shardqa.api.requests import as_json, content_type, revalidated, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.engine.files import name_of
 from shardqa.errors import BadDocument, NoFile, ShardqaError, UnknownTask
@@ -86,7 +85,7 @@ async def put_file(
     content = await request.body()
     into = state.corpus_of(corpus)
     outcome = await until_disconnect(request, _add(content, name, into, replace, state))
-    return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
+    return as_json(outcome, _status(outcome))
 
 
 @router.get(
@@ -98,7 +97,7 @@ async def put_file(
 )
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The file that a document was read from, as it was uploaded. 404 where none is kept."""
-    document, content = await state.engine.file(state.corpus_of(corpus), name)
+    document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
     called = f"attachment; filename*=UTF-8''{quote(name_of(document).rpartition('/')[2], safe='')}"
     return revalidated(request, content, {"Content-Disposition": called, **PRIVATE}, "application/octet-stream")
 
@@ -115,7 +114,7 @@ async def get_page(
     corpus: Corpus = None,
 ) -> Response:
     """The page of a PDF that a part of its text stands on, as a PNG with that part marked."""
-    document, content = await state.engine.file(state.corpus_of(corpus), name)
+    document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
     if name_of(document) != document.id:
         raise NoFile(f"{problems.shown(document.id)!r} stands in a file of several documents")
     number, before = _page_of(document, start)
@@ -184,13 +183,11 @@ async def _add_form(request: Request, corpus: str, replace: bool, state: State) 
     refused = sum(one.problem is not None for one in results)
     files = SentFiles(results=results, taken=len(results) - refused, refused=refused)
     is_complete = all(one.status in (200, 201) for one in results)
-    return Response(
-        files.model_dump_json(exclude_none=True), 200 if is_complete else 207, media_type="application/json"
-    )
+    return as_json(files, 200 if is_complete else 207, without_none=True)
 
 
 async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | None, state: State) -> Response:
-    states = state.engine.tasks(keys.check_corpus(corpus))
+    states = state.engine.tasks.states(keys.check_corpus(corpus))
     id = _task_id(sent_key, corpus)
     with suppress(UnknownTask):
         return _task_reply(await states.of(id))
@@ -217,13 +214,12 @@ def _task_id(sent: str | None, corpus: str) -> str:
     """Returns the task's id, one for each Idempotency-Key of a bearer and a corpus: a repeated call finds its task."""
     if sent is None:
         return secrets.token_hex(16)
-    key = bearer.get()
+    key = bearer.key.get()
     return blake2b("\0".join((key.id if key else "", corpus, sent)).encode(), digest_size=16).hexdigest()
 
 
 def _task_reply(task: Task) -> Response:
-    headers = {"Location": f"/v1/tasks/{task.id}"}
-    return Response(task.model_dump_json(exclude_none=True), 202, headers, media_type="application/json")
+    return as_json(task, 202, {"Location": f"/v1/tasks/{task.id}"}, without_none=True)
 
 
 async def _add_one(
@@ -254,9 +250,9 @@ async def _add(
     for first in range(0, len(documents), SLICE):
         if task:
             task.texts, task.stored = len(documents), first
-        every += await state.engine.put_each(documents[first : first + SLICE], replace)
+        every += await state.engine.documents.put_each(documents[first : first + SLICE], replace)
     if taken := [document for document, result in zip(documents, every, strict=True) if isinstance(result, Ingested)]:
-        await state.engine.keep_file(corpus, name, taken, content)
+        await state.engine.documents.keep_file(corpus, name, taken, content)
     for document, result in zip(documents, every, strict=True):
         if isinstance(result, Ingested):
             outcome.documents.append(result)

@@ -7,8 +7,7 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 import shardqa
-from shardqa.api import corpus_metrics, model_metrics, node_metrics, registration_metrics
-from shardqa.api.authorized_engine import AuthorizedEngine
+from shardqa.api import bearer, corpus_metrics, model_metrics, node_metrics, registration_metrics
 from shardqa.api.gate import OPEN, Route, needs
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
@@ -43,7 +42,7 @@ async def metrics(state: Shared) -> Response:
     With a key for some corpora or documents, the sizes of these alone.
     """
     own, engine, counts = state.metrics.text(), state.connection.connected, None
-    if not AuthorizedEngine.sees_all():
+    if not bearer.sees_all():
         return Response(
             corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
         )

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from shardqa import filters
 from shardqa.api.gate import Route, needs
-from shardqa.api.requests import JSON, taking, until_disconnect
+from shardqa.api.requests import JSON, as_json, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K
 from shardqa.http_schema import Explain, Search
@@ -78,10 +78,8 @@ def _parsed(filter: str | None) -> filters.DocumentFilter | None:
 
 
 async def _search(search: Search, request: Request, state: State) -> Response:
-    result = await until_disconnect(request, state.engine.search(search))
-    return Response(result.model_dump_json(), media_type="application/json")
+    return as_json(await until_disconnect(request, state.engine.search(search)))
 
 
 async def _explain(question: Explain, request: Request, state: State) -> Response:
-    explanation = await until_disconnect(request, state.engine.explain(question))
-    return Response(explanation.model_dump_json(), media_type="application/json")
+    return as_json(await until_disconnect(request, state.engine.explain(question)))

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from shardqa.api import problems, streaming
 from shardqa.api.gate import Route, needs
+from shardqa.api.requests import as_json
 from shardqa.api.state import Shared, State
 from shardqa.http_schema import Task, Tasks
 
@@ -26,8 +27,7 @@ async def get_tasks(
     state: Shared, corpus: Annotated[str | None, Query(description="Without it, the default corpus.")] = None
 ) -> Response:
     """Files that are being read for a corpus; those that have ended are found by their id alone."""
-    found = await state.engine.tasks_under_way(state.corpus_of(corpus))
-    return Response(found.model_dump_json(exclude_none=True), media_type="application/json")
+    return as_json(await state.engine.tasks.under_way(state.corpus_of(corpus)), without_none=True)
 
 
 @router.get(
@@ -40,7 +40,7 @@ async def get_tasks(
 async def get_task(id: Id, request: Request, state: Shared) -> Response:
     """Tells how far it is. With `Accept: text/event-stream`, `step` for each change until its end, then `task`."""
     if not streaming.wanted(request.scope):
-        return Response((await state.engine.task(id)).model_dump_json(exclude_none=True), media_type="application/json")
+        return as_json(await state.engine.tasks.of(id), without_none=True)
     request_id = problems.request_id(request.scope)
     return await streaming.steps(
         partial(_followed, id, state),
@@ -52,12 +52,12 @@ async def get_task(id: Id, request: Request, state: Shared) -> Response:
 @router.delete("/tasks/{id}", response_model=Task, summary="Cancel a task", dependencies=[needs("ingest")])
 async def delete_task(id: Id, state: Shared) -> Response:
     """It ends within seconds; what it has done stays. One that has ended stays as it is."""
-    return Response((await state.engine.cancel(id)).model_dump_json(exclude_none=True), media_type="application/json")
+    return as_json(await state.engine.tasks.cancel(id), without_none=True)
 
 
 async def _followed(id: str, state: State, tell: Callable[[BaseModel], None]) -> Task:
     before = None
-    while (task := await state.engine.task(id)).stage in ("running", "cancelling"):
+    while (task := await state.engine.tasks.of(id)).stage in ("running", "cancelling"):
         if task != before:
             tell(task)
         before = task

@@ -225,14 +225,14 @@ def test_a_chosen_file_can_be_asked(open_page: OpenPage, api: Server, corpus: st
 # Puts the rows of a file one by one, two a second.
 SLOW = """
 import asyncio
-from shardqa.api.authorized_engine import AuthorizedEngine
+from shardqa.api.authorized_documents import AuthorizedDocuments
 from shardqa.api.routes import files
 files.SLICE = 1
-put = AuthorizedEngine.put_each
+put = AuthorizedDocuments.put_each
 async def slow(*given):
     await asyncio.sleep(0.5)
     return await put(*given)
-AuthorizedEngine.put_each = slow
+AuthorizedDocuments.put_each = slow
 """
 
 

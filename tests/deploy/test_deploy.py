@@ -24,9 +24,6 @@ from prometheus_client import Metric
 
 from shardqa.api import model_metrics, node_metrics, registration_metrics
 from shardqa.api.metrics import Metrics
-from shardqa.api.model_metrics import ModelMetrics
-from shardqa.api.node_metrics import NodeMetrics
-from shardqa.api.registration_metrics import RegistrationMetrics
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
 from shardqa.engine.activity import BOUNDS, ModelRuns, RegistrationCounts, WorkerState, registrations_of
@@ -76,8 +73,8 @@ def alerts() -> list[dict[str, Any]]:
 
 def families() -> list[Metric]:
     """All that /metrics tells but the corpora, which have no panel."""
-    shards = [RegistrationMetrics([]), ModelMetrics([]), NodeMetrics([], "")]
-    return [*Metrics().registry.collect(), *(family for one in shards for family in one.collect())]
+    shards = [*registration_metrics.families([]), *model_metrics.families([]), *node_metrics.families([], "")]
+    return [*Metrics().registry.collect(), *shards]
 
 
 def names_told() -> set[str]:
