@@ -69,7 +69,7 @@ def _processor(place: str) -> Finding:
 
 
 def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> Iterator[Finding]:
-    """The cluster that `seed` (host:port) belongs to: its state, whether `user` may ask `corpus`, then each node."""
+    """Looks at the cluster of `seed` (host:port): its state, whether `user` may ask `corpus`, then each node."""
     host, _, port = seed.rpartition(":")
     try:
         with connect(host, int(port)) as client:
@@ -89,7 +89,7 @@ def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> 
 
 
 def _right_missing(place: str, check: str, user: str, refusal: NoPermissionError) -> Finding:
-    """Redis names the command that it refuses, as 'info' or 'cluster|info'; without one, it refuses a key."""
+    """Finds the right that the user lacks: Redis names a refused command ('cluster|info'), else it refuses a key."""
     named = re.search(r"'([\w.|-]+)'", str(refusal))
     remedy = f"ACL SETUSER {user} +{named[1]}" if named else f"ACL SETUSER {user} ~PATTERN with the key that it names"
     return Finding(place, check, "unknown", str(refusal), remedy)
@@ -105,7 +105,7 @@ def _state(seed: str, state: str, nodes: list[Node]) -> Finding:
 
 
 def _acl(seed: str, client: Redis, user: str, corpus: str) -> Iterator[Finding]:
-    """Whether the user may GET an answer: the hook behind GET is a command of its own to ACLs."""
+    """Finds whether the user may GET an answer: the hook behind GET is a command of its own to ACLs."""
     probe = keys.answer(corpus, "tag", 1, "model", 1, "question")  # of no shard's tag: nothing is computed or kept
     remedy = f"ACL SETUSER {user} +get +shardqa.get +rg.trigger ~answer:{corpus}:*"
     for words in (("get", probe), ("shardqa.get", probe), ("rg.trigger", "Corpora")):
@@ -131,7 +131,7 @@ def _refusal(client: Redis, user: str, words: tuple[str, str]) -> str | None:
 
 
 def _refusal_of_itself(client: Redis, words: tuple[str, str]) -> str | None:
-    """Runs the command, for a user without DRYRUN: Redis looks at rights before anything else."""
+    """Says the same by running the command, for a user without DRYRUN: Redis looks at rights first."""
     try:
         talk.command(client, *words)
     except NoPermissionError as error:
@@ -215,7 +215,7 @@ def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _worker_memory(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
-    """Finds something only where the module was loaded with MEMORY."""
+    """Finds how near a worker is to its MEMORY, where the module was loaded with that."""
     limit, used = int(info.get("shardqa_memory_limit_mb", 0)), int(info.get("shardqa_allocated_mb", 0))
     if limit and used > ALMOST * limit:
         remedy = "load the module with more MEMORY, or spread the documents over more shards"
@@ -236,7 +236,7 @@ def _persistence(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _preamble(node: Node, client: Redis) -> Finding:
-    """Registrations belong to no key, and a rewrite that is commands alone has room for keys only."""
+    """Finds whether registrations outlast a rewrite: they belong to no key, so it needs the RDB preamble."""
     try:
         preamble = client.config_get("aof-use-rdb-preamble").get("aof-use-rdb-preamble")
     except ResponseError as error:
@@ -279,7 +279,7 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
 
 
 def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
-    """Finds nothing where there is no encoder: vectors are a choice."""
+    """Finds faults of a stored encoder; a shard without one is in order."""
     key = keys.model(keys.ENCODER, tag)
     listed = tags.corpora(client)
     parts = [part for part in listed.corpora.values() if part.encoded is not None] if listed else []
@@ -290,7 +290,7 @@ def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
 
 
 def _writes(node: Node, refuses: str | None) -> Finding:
-    """Whether the shard stores what it is given; `refuses` is Redis' own reason where it does not."""
+    """Finds whether the shard takes writes; `refuses` is Redis' own reason where it does not."""
     if refuses is None:
         return Finding(node.address, "writes", "ok", "taken")
     remedy = WAYS_OUT.get(refuses.partition(" ")[0], "see the Redis log of this node")

@@ -137,7 +137,7 @@ def record_http(data: Path, port: int, process: processes.ProcessId | None) -> N
 
 
 def _shape(old: ClusterState | None, options: ClusterOptions, data: Path) -> ClusterState:
-    """The cluster to run: that of the data directory, at the wanted ports; a new one where there is none."""
+    """Returns the cluster to run: that of the data directory, at the wanted ports; else a new one."""
     if old is None:
         shards = DEFAULT_SHARDS if options.shards is None else options.shards
         replicas = options.replicas or 0
@@ -220,7 +220,7 @@ def _check_deadline(data: Path, node: NodeState, deadline: float, what: str) -> 
 
 
 def _is_formed(shape: ClusterState) -> bool:
-    """Whether the slots were given out and every node was met: a run may have ended before that."""
+    """Returns whether all slots have nodes and all nodes have met: a run may have ended before that."""
     try:
         with talk.connected(shape.port) as client:
             nodes = topology.read(client)

@@ -27,7 +27,7 @@ def client(
     timeout: float = TIMEOUT,
     tls: Mapping[str, Any] | None = None,
 ) -> Redis:
-    """A client that tries once: who asks knows better whether to ask again. `tls`: Settings.tls_options."""
+    """Returns a client that tries once: its caller knows whether to try again. `tls`: Settings.tls_options."""
     return Redis(
         host=host,
         port=port,
@@ -41,17 +41,17 @@ def client(
 
 
 def command(connection: Redis, *words: str | int | bytes) -> Any:
-    """Sends one command; its reply is as it came. Raises redis.RedisError."""
+    """Sends one command; returns its reply as it came. Raises redis.RedisError."""
     return connection.execute_command(*words)
 
 
 def text(connection: Redis, *words: str | int | bytes) -> str:
-    """Sends one command whose reply is text."""
+    """Sends one command whose reply is text; returns it as str."""
     reply = command(connection, *words)
     return reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
 
 
 def pairs(reply: str) -> dict[str, str]:
-    """The `name:value` lines of INFO and CLUSTER INFO."""
+    """Parses the `name:value` lines of INFO and CLUSTER INFO."""
     split = (line.partition(":") for line in reply.splitlines())
     return {name: value.strip() for name, colon, value in split if colon}

@@ -37,7 +37,7 @@ def check_free(ports: Iterable[int], purpose: str, option: str) -> None:
 
 
 def bus_offset(ports: Iterable[int], usual: int) -> int:
-    """Returns the usual distance of bus ports, or the next one that leaves them all free; none: the usual one."""
+    """Returns the usual offset of bus ports, or the next one that leaves them all free, or else the usual one."""
     listed = list(ports)
     beyond = range(usual, HIGHEST - max(listed), 1_000)
     return next((offset for offset in beyond if all(is_free(port + offset) for port in listed)), usual)

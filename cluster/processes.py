@@ -19,7 +19,7 @@ class ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The identity of a running process; None when there is none, or only its unreaped remains."""
+    """Returns the identity of a running process; None for none and for a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -64,7 +64,7 @@ def kill(process: ProcessId) -> None:
 
 
 def _pidfd(process: ProcessId) -> int | None:
-    """A handle of the process; identity is checked after opening, so the handle can't be another's."""
+    """Opens a handle of the process, then checks its identity: so the handle can't be another's."""
     try:
         fd = os.pidfd_open(process.pid)
     except ProcessLookupError:

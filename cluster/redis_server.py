@@ -34,7 +34,7 @@ class NodeConfig:
 
 
 def module_path() -> Path:
-    """The built module. Raises SetupError where it has not been built."""
+    """Returns the path of the built module. Raises SetupError where it has not been built."""
     import shardqa
 
     package = Path(shardqa.__file__).resolve().parent
@@ -45,7 +45,7 @@ def module_path() -> Path:
 
 
 def find_server() -> Path:
-    """The redis-server of this machine, else its valkey-server; SHARDQA_REDIS_SERVER names another.
+    """Returns this machine's redis-server, else its valkey-server; SHARDQA_REDIS_SERVER names another.
 
     Raises SetupError where there is none, or one before 7.0.
     """
@@ -153,7 +153,7 @@ def configuration(config: NodeConfig) -> str:
 
 
 def quote(value: str) -> str:
-    """A value as redis.conf reads it back, whatever characters it holds."""
+    """Quotes a value for redis.conf, whatever characters it holds."""
     if value and re.fullmatch(r"[A-Za-z0-9_./:@%+,*&>~|!-]+", value):
         return value
     escaped = "".join(f"\\x{b:02x}" if b < 0x20 or b in b'"\\' or b > 0x7E else chr(b) for b in value.encode())

@@ -45,7 +45,7 @@ class ClusterState:
 
 
 def load(data: Path) -> ClusterState | None:
-    """The state of `data`, or None where no cluster was made yet. Raises SetupError for another version's data."""
+    """Returns the state in `data`; None where no cluster was made yet. Raises SetupError for another version's data."""
     path = data / STATE
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))

@@ -15,17 +15,17 @@ Result = TypeVar("Result")
 
 
 def slot(key: str) -> int:
-    """The slot of a key, from its hash tag where it has one (https://redis.io/docs/latest/reference/cluster-spec/)."""
+    """Returns a key's slot, by its hash tag if it has one (https://redis.io/docs/latest/reference/cluster-spec/)."""
     return key_slot(key.encode())
 
 
 def owner(nodes: Sequence[Node], key: str) -> Node | None:
-    """The master that holds `key`; None when no node owns its slot."""
+    """Returns the master that holds `key`; None when no node owns its slot."""
     return next((node for node in nodes if node.role == "master" and node.owns(slot(key))), None)
 
 
 def description(client: Redis) -> ShardDescription | None:
-    """Raises redis.RedisError when the node can't be reached."""
+    """Asks a shard for its description. Raises redis.RedisError when the node can't be reached."""
     return _parsed(client, "Shard", ShardDescription.parse)
 
 
@@ -38,7 +38,7 @@ def streams(client: Redis) -> StreamProgress | None:
 
 
 def _parsed(client: Redis, trigger: str, parse: Callable[[Any], Result]) -> Result | None:
-    """The reply of a shard's own trigger; None where its functions are not registered, or know of nothing."""
+    """Returns the reply of a shard's trigger; None where it is not registered, or has nothing to tell."""
     try:
         return parse(command(client, "RG.TRIGGER", trigger))
     except ResponseError:

@@ -44,7 +44,7 @@ class Composer:
         self._headings = []
 
     def heading(self, words: str, level: int) -> None:
-        """A heading, which stands in the text too: it often holds the word that a question is about."""
+        """Adds a heading, which stands in the text, too: it often holds the word that a question is about."""
         words = one_line(words)
         if words:
             self.under(words, level)
@@ -56,7 +56,7 @@ class Composer:
         self._headings.append((level, words[:MAX_HEADING]))
 
     def entry(self, words: str, depth: int = 1) -> None:
-        """A term of a list in which lists may stand (`depth`), which what follows explains: below all headings."""
+        """Puts what follows under a term that it explains, below all headings; `depth` counts lists within lists."""
         words = one_line(words)
         if len(words) <= MAX_HEADING:
             self.under(words, ENTRY + depth)
@@ -65,11 +65,11 @@ class Composer:
         self._term = words
 
     def after_entries(self, depth: int = 1) -> None:
-        """The list of this depth has ended."""
+        """Ends the list of terms of this depth."""
         self._headings = [(at, above) for at, above in self._headings if at < ENTRY + depth]
 
     def block(self, text: str, close: bool = False) -> None:
-        """A paragraph, or (`close`) a line that follows the one before without a blank line.
+        """Adds a paragraph, or (`close`) a line that follows the one before without a blank line.
 
         Raises DocumentTooLarge past MAX_DOCUMENT.
         """
@@ -107,7 +107,7 @@ class Composer:
         self.rows(filled[heads:] if has_header else filled, joined(filled[:heads]) if has_header else None)
 
     def rows(self, rows: Iterable[Sequence[str]], header: Sequence[str] | None) -> None:
-        """A table as sentences, a line a row; without a header, pairs or its cells with bars between them."""
+        """Adds a table as sentences, a line a row; without a header, pairs, or cells with bars between them."""
         rows = list(rows)
         if header is not None:
             self.block(bars(without_values(header, rows)))
@@ -120,13 +120,13 @@ class Composer:
                 self.row(header, row, close=n > 0)
 
     def row(self, header: Sequence[str], row: Sequence[str], close: bool) -> None:
-        """A row of a table as a sentence; its cells are kept as its place."""
+        """Adds a row of a table as a sentence; its cells become its place."""
         self.at(cells=(cells := cells_of(header, row)))
         self.block(sentence(cells), close)
         self.at(cells=None)
 
     def pair(self, name: str, value: str, close: bool) -> None:
-        """A row of a name and its value: `Phone: 0555 2311.`"""
+        """Adds a row of a name and its value: `Phone: 0555 2311.`"""
         name, value = one_line(name).rstrip(": "), one_line(value)
         self.at(cells=[(name, value)])
         self.block(f"{name}: {value}" if value[-1:] in ENDS else f"{name}: {value}.", close)
@@ -144,7 +144,7 @@ class Composer:
 
 
 def sentence(cells: Sequence[tuple[str, str]]) -> str:
-    """A row by its filled cells: `Ferry Berta has Length: 44 m; Built: 2004.`
+    """Returns a row as a sentence of its filled cells: `Ferry Berta has Length: 44 m; Built: 2004.`
 
     A column without a name is its value alone. The first cell names what the row is about: so the reader mixes rows up
     least (docs/decisions.md).
@@ -157,14 +157,14 @@ def sentence(cells: Sequence[tuple[str, str]]) -> str:
 
 
 def cells_of(header: Sequence[str], row: Sequence[str]) -> list[tuple[str, str]]:
-    """The filled cells of a row, each with its column's name."""
+    """Returns the filled cells of a row, each with its column's name."""
     names = [*header, *[""] * (len(row) - len(header))]
     cells = [(one_line(name).rstrip(":"), one_line(value)) for name, value in zip(names, row, strict=False)]
     return [(name, value) for name, value in cells if value]
 
 
 def _heads(rows: Sequence[Sequence[str]]) -> int:
-    """Rows of a table's head: two where cells of the first are merged over columns that the second names."""
+    """Returns how many rows a table's head has: two where the second names columns below merged cells."""
     if len(rows) < 3 or not all(len(row) == len(rows[0]) for row in rows[:2]):
         return 1
     first, second = ([one_line(cell) for cell in row] for row in rows[:2])
@@ -173,13 +173,13 @@ def _heads(rows: Sequence[Sequence[str]]) -> int:
 
 
 def joined(heads: Sequence[Sequence[str]]) -> list[str]:
-    """The columns' names, of all rows of a head: `2025 Adults`."""
+    """Returns the columns' names from all rows of a head: `2025 Adults`."""
     columns = zip_longest(*heads, fillvalue="")
     return [" ".join(dict.fromkeys(filter(None, map(one_line, column)))) for column in columns]
 
 
 def without_values(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The names of columns that no row fills, which no sentence says."""
+    """Returns the names of columns that no row fills: no sentence says them."""
     filled = {n for row in rows for n, cell in enumerate(row) if cell.strip()}
     return [name for n, name in enumerate(header) if n not in filled]
 
@@ -189,7 +189,7 @@ def bars(row: Sequence[str]) -> str:
 
 
 def figures(text: str | None, otherwise: int = 0, most: int = 999_999_999) -> int:
-    """A number as files write it, at most `most`; `otherwise` where it is none."""
+    """Returns the number that a file's text writes, `most` at most; `otherwise` where it writes none."""
     return min(int(text[:9]), most) if text and text.isascii() and text.isdigit() else otherwise
 
 

@@ -24,7 +24,7 @@ class Pushed:
 
 
 async def push(engine: Engine, folder: Path) -> Pushed:
-    """Stores the encoder of a folder on every master, in place of another: vectors of that are not compared with, and
+    """Stores a folder's encoder on every master in place of another, whose vectors are no longer compared:
     all passages get new ones.
 
     Raises BadModel for a folder that is no encoder; ClusterUnavailable, AnswerTimeout, ShardFailed.

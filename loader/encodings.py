@@ -34,7 +34,7 @@ NAMED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.
 
 
 def named(start: bytes) -> str:
-    """The encoding that a page or an XML file names itself; empty for none, or one that people's files are not in."""
+    """Returns the encoding that a page or an XML file names; empty for none, or for one that no files are in."""
     found = NAMED.search(start[:2048])
     try:
         name = codecs.lookup(found[1].decode()).name if found is not None else ""
@@ -57,7 +57,7 @@ def decoded(content: bytes, likely: str = "") -> str:
 
 
 def mended(content: bytes, likely: str = "") -> tuple[str, int]:
-    """Returns (text as `decoded` gives it, characters that stand for bytes which are none in UTF-8)."""
+    """Returns (text as by `decoded`, number of characters that stand for bytes invalid in UTF-8)."""
     try:
         return decoded(content, likely), 0
     except BadDocument:
@@ -66,7 +66,7 @@ def mended(content: bytes, likely: str = "") -> tuple[str, int]:
 
 
 def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
-    """The encoding of a text by its first bytes: UTF-8 wherever it can be, else `likely`. Raises BadDocument."""
+    """Returns a text's encoding by its first bytes: UTF-8 wherever it can be, else `likely`. Raises BadDocument."""
     if (marked := bom(start)) is not None:
         return marked
     try:
@@ -80,7 +80,7 @@ def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
 
 
 def _guess(start: bytes) -> str | None:
-    """The encoding of what is not all UTF-8; None where it is UTF-8 with damage, or nothing fits."""
+    """Guesses the encoding of bytes that are not all UTF-8; None for damaged UTF-8, or where nothing fits."""
     text = start.decode("utf-8", "replace")
     damaged = text.count("\ufffd")
     if sum(character > "\x7f" for character in text) - damaged >= damaged:
@@ -117,7 +117,7 @@ def _is_of_one(text: str, alphabets: tuple[str, ...]) -> bool:
 
 
 def _signs_in_words(text: str) -> int:
-    """Characters between letters that are none: of a text in another encoding, like m³yn for młyn."""
+    """Counts signs between letters, as a wrong encoding gives them: m³yn for młyn."""
     return sum(
         not own.isalpha() and own > "\x7f" and before.isalpha() and after.isalpha()
         for before, own, after in zip(text, text[1:], text[2:], strict=False)
@@ -125,13 +125,13 @@ def _signs_in_words(text: str) -> int:
 
 
 def _japanese(start: bytes) -> str | None:
-    """Tells Shift-JIS in a text too short for statistics: what is none has halves of kana in it."""
+    """Recognizes Shift-JIS in a text too short for statistics: other encodings read as it give half-width kana."""
     text = start.decode("cp932", "replace").rstrip("\ufffd")
     return "cp932" if JAPANESE.fullmatch(text) else None
 
 
 def bom(start: bytes) -> str | None:
-    """The encoding that a text's first bytes say, by a mark or by each second one being empty."""
+    """Returns the encoding that the first bytes show: by a byte order mark, or by each second byte being 0."""
     of_mark = next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
     even, odd = start[:GUESS_BY:2], start[1:GUESS_BY:2]
     for encoding, empty, full in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):

@@ -24,7 +24,7 @@ STDIN_NAME = "stdin.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to read; or, with a reason, one not to."""
+    """A file to read, or with a `reason` one to skip."""
 
     path: Path
     name: str  # the id of its document: the path below the folder that was given
@@ -65,7 +65,7 @@ class SourceFiles:
         return any(folder in file.path.parents for file in self._files)
 
     def done(self) -> int:
-        """Bytes on disk read so far, without what was only read ahead."""
+        """Returns the bytes on disk read so far, without those that were only read ahead."""
         source = self._source
         return self._before + (source.position if source is not None else 0)
 
@@ -110,7 +110,7 @@ class SourceFiles:
             source.close()
 
     def _once(self, items: Iterable[Item], name: str) -> Iterator[Item]:
-        """Leaves out the document of a file that says just what another file's said: manuals have pages twice."""
+        """Leaves out a document that says just what another file's says: manuals have pages twice."""
         for item in items:
             page = page_digest(item) if isinstance(item, Document) and item.id == name else ""
             if page and self._pages.setdefault(page, name) != name:
@@ -119,7 +119,7 @@ class SourceFiles:
                 yield item
 
     def _read_stdin(self) -> Iterator[Item]:
-        """Lines of JSON from stdin. A line without an id is named by its text: its number says nothing."""
+        """Reads lines of JSON from stdin. A line without an id is named by its text, since its number may change."""
         with tempfile.TemporaryFile() as spool:
             shutil.copyfileobj(sys.stdin.buffer, spool)
             spool.seek(0)
@@ -132,7 +132,7 @@ class SourceFiles:
 
 
 def _files(path: Path, follow_links: bool) -> Iterator[FoundFile]:
-    """A single file is named by its own name, those of a folder by their path below it; `-` is stdin."""
+    """Yields the files: one given by itself has its own name, those of a folder their path below it; `-` is stdin."""
     if path == STDIN:
         yield FoundFile(STDIN, STDIN_NAME)
     elif path.is_dir():

@@ -13,7 +13,7 @@ NUMBERS = ("page", "slide", "row", "line")  # of a place, which stay where its w
 
 
 def fitting(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, with titles, sources and places of documents within their bounds, each followed by what was cut."""
+    """Yields the items with titles, sources and places within bounds; after each, a Lost for each cut."""
     for item in items:
         yield from _fitted(item) if isinstance(item, Document) else (item,)
 
@@ -40,7 +40,7 @@ def _fitted(document: Document) -> Iterator[Item]:
 
 
 def _fitted_mark(mark: Mark) -> Mark:
-    """Returns the mark without its cells, its outer headings, or any words."""
+    """Returns the mark within its bound: without its cells, then its outer headings, then any words."""
     start, place = mark
     words = [*chain.from_iterable(place.cells or ()), *place.headings, place.part or "", place.sheet or ""]
     if sum(map(len, words)) < MEASURED_CHARACTERS:

@@ -9,7 +9,7 @@ WORD_LETTERS = 4  # letters of a part that is a word by itself, not a syllable
 
 
 def is_own(before: str, after: str) -> bool:
-    """Whether `water-` and `bailiff` keep it, while `Tues-` and `days` are one word."""
+    """Returns whether the hyphen stays: `water-` and `bailiff` keep it, `Tues-` and `days` are one word."""
     if len(before) < WORD_LETTERS or len(after) < WORD_LETTERS or not before.isascii():
         return False
     first, second, joined = (_pieces(word) for word in (before, after, before + after))

@@ -43,7 +43,7 @@ async def ingest(
     replace: bool = False,
     refused: Callable[[str], None] = lambda id_: None,
 ) -> Summary:
-    """Puts every document of `source` into `corpus`; `progress` is called after each, `refused` with ids not taken.
+    """Puts every document of `source` into `corpus`; calls `progress` after each, `refused` with ids not taken.
 
     One of the same id that came from elsewhere stays, and its rival is skipped, unless `replace` is given.
 
@@ -111,7 +111,7 @@ class _Run:
         return True
 
     def _tell_stored(self, read: int) -> None:
-        """The source is stored up to where the first document under way begins."""
+        """Tells the source how far it is stored: to the beginning of the first document under way."""
         self.summary.stored = next(iter(self._under_way.values()), read)
 
     async def put_all(self, queue: _Queue, source: Source) -> None:
@@ -137,7 +137,7 @@ class _Run:
         self._progress(self.summary)
 
     async def _put(self, document: Document, late: bool) -> None:
-        """`late`: a try ran out of time: the shard went on, and what a later try finds there is of this run."""
+        """Puts a document. After a try that ran out of time (`late`) what a next one finds there is of this run."""
         patience = FAILOVER_SECONDS + bytes_of(document) / 1e6 * SECONDS_PER_MEGABYTE
 
         async def put() -> Ingested:

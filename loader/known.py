@@ -33,7 +33,7 @@ class FileRead:
     page: str = ""  # digest of the last document (`page_digest`)
 
     def noted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Passes a file's documents on and notes their ids; it is complete at the end of what loses nothing."""
+        """Passes a file's documents on and notes their ids; the file is complete at their end, if nothing was lost."""
         self.is_complete = False
         is_whole = True
         for item in items:
@@ -68,18 +68,18 @@ class KnownFiles:
         return len(self._files)
 
     def trust(self, listed: Mapping[str, str]) -> None:
-        """The documents that the corpus has now, id -> origin."""
+        """Takes the documents that the corpus has now, id -> origin; records of others count no more."""
         self._listed = listed
 
     def last(self, origin: str) -> tuple[Stamp, list[str]] | None:
-        """Returns how it was when it was read, and its documents; None where one of them is no longer in the corpus."""
+        """Returns (stamp, ids) of the last reading; None where one of its documents is no longer in the corpus."""
         known = self._files.get(origin)
         if known is None or any(self._listed.get(id_) != origin for id_ in known["ids"]):
             return None
         return tuple(known["stamp"]), known["ids"]
 
     def unchanged(self, origin: str, stamp: Stamp) -> list[str] | None:
-        """The documents of a file that is as it was, and whose documents are all there; else None."""
+        """Returns the ids of a file whose stamp is the same and whose documents are all there; else None."""
         known = self.last(origin)
         return known[1] if known is not None and known[0] == stamp else None
 
@@ -89,7 +89,7 @@ class KnownFiles:
         return str(known["page"]) if len(known["ids"]) == 1 else ""
 
     def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
-        """Remembers the files of which everything was taken, and forgets the others that were read."""
+        """Remembers the files whose documents were all taken, and forgets the others that were read."""
         for origin, one in read.items():
             if one.is_complete and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
                 self._files[origin] = {"stamp": one.stamp, "ids": one.ids, "page": one.page}
@@ -97,7 +97,7 @@ class KnownFiles:
                 self._files.pop(origin, None)
 
     def save(self) -> None:
-        """Writes a file beside and renames it: a run that is killed leaves the old one."""
+        """Writes the record beside the old one and renames it: a run that is killed leaves the old one."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         beside = self._path.with_suffix(f".{os.getpid()}")
         beside.write_bytes(orjson.dumps({"version": VERSION, "files": self._files}))

@@ -37,7 +37,7 @@ class ShardModel:
 
     @classmethod
     def reader(cls, name: str, folder: Path) -> "ShardModel":
-        """Raises BadModel when the folder has no model file, or no scoring."""
+        """Reads a reader's folder. Raises BadModel when it has no model file, or no scoring."""
         file, digest = _looked_at(folder / MODEL_FILE, "check out the repository whole")
         return cls(name, file, Scoring.load(folder).on_label(f"{name}@{digest[:16]}"))
 
@@ -63,7 +63,7 @@ class ShardModel:
 
 
 def _looked_at(path: Path, remedy: str) -> tuple[StreamedFile, str]:
-    """The file, and its digest."""
+    """Returns the file, and its digest."""
     try:
         file = StreamedFile.of(path)
         return file, file.sha256()
@@ -72,7 +72,7 @@ def _looked_at(path: Path, remedy: str) -> tuple[StreamedFile, str]:
 
 
 async def store(engine: Engine, shards: Sequence[Shard], model: ShardModel) -> list[str]:
-    """Stores the model on every master that has not this very one; returns those it stored it on.
+    """Stores the model on every master that lacks it or has another; returns those masters.
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """

@@ -23,7 +23,7 @@ class Source(Protocol):
 
 
 class Moments:
-    """Items of a source, those of a moment at a time. A thread has it for each call."""
+    """The items of a source, those of a moment at a time. Each call may be made by another thread."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -31,7 +31,7 @@ class Moments:
         self._fault: Exception | None = None  # of the source, told once the items before it are
 
     def next(self) -> list[tuple[Item, int]]:
-        """Returns a moment's items, each with the bytes read after it; none at the end. Raises as the source does."""
+        """Returns a moment's items, each with the bytes read so far; none at the end. Raises what the source raises."""
         if self._fault is not None:
             raise self._fault
         some, size, end = list[tuple[Item, int]](), 0, monotonic() + MOMENT_SECONDS

@@ -39,7 +39,7 @@ YEAR = 4  # figures
 
 
 def are_pairs(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the rows that fill two columns, and no others, are pairs of a name and a value."""
+    """Returns whether all rows fill two columns and are pairs of a name and a value."""
     pairs = [(row[0].strip(), row[1].strip()) for row in rows if is_pair(row)]
     is_wide = any(cell.strip() for row in rows for cell in row[2:])
     if is_wide or len(pairs) < max(2, len(rows) // 2):
@@ -48,12 +48,12 @@ def are_pairs(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def is_pair(row: Sequence[str]) -> bool:
-    """Whether a row fills its first two columns alone."""
+    """Returns whether a row fills its first two columns alone."""
     return len(row) > 1 and all(bool(cell.strip()) == (n < 2) for n, cell in enumerate(row))
 
 
 def unfolded(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """A form's rows of several pairs each, whose names end in a colon, as rows of one; else the rows as they are."""
+    """Returns a form's rows of several pairs (`Name: … Phone: …`) as rows of one pair; else the rows as they are."""
     names = [row[n].strip() for row in rows for n in range(0, len(row), 2)]
     is_form = any(names) and all(name.endswith(":") for name in names if name)
     if not is_form or max(map(len, rows)) < 3:
@@ -62,7 +62,7 @@ def unfolded(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
 
 
 def _is_head(name: str, value: str, below: Sequence[tuple[str, str]]) -> bool:
-    """Whether these two name the columns of what is below."""
+    """Returns whether these two name the columns of the rows below."""
     if _last(value) in LABELS:
         return True
     if sum(_last(one) in LABELS for one, _ in below) >= max(1, len(below) // 3):
@@ -77,6 +77,6 @@ def _is_head(name: str, value: str, below: Sequence[tuple[str, str]]) -> bool:
 
 
 def _last(name: str) -> str:
-    """The last word of a name, without what stands in brackets after it."""
+    """Returns the last word of a name, without a bracket after it."""
     words = re.sub(r"\(.*", "", name.casefold()).rstrip(": ").split()
     return words[-1] if words else ""

@@ -53,12 +53,12 @@ async def prepare(engine: Engine, force: bool = False) -> Prepared:
 
 
 def shipped_encoder() -> ShardModel:
-    """Raises BadModel."""
+    """Reads the shipped encoder. Raises BadModel."""
     return ShardModel.encoder(shipped.ENCODER_NAME, shipped.checked_folder(shipped.encoder_folder()))
 
 
 async def _store_encoder(engine: Engine, shards: Sequence[models.Shard], encoder: ShardModel) -> list[str]:
-    """Stores it unless somebody removed it or pushed another; returns the masters that lacked it."""
+    """Stores the encoder unless somebody removed it or pushed another; returns the masters that lacked it."""
     if await engine.shards.by_key(keys.NO_ENCODER, "EXISTS"):
         return []
     labels = [await models.label_of(engine, node, keys.model(keys.ENCODER, tag)) for node, tag in shards]
@@ -89,7 +89,7 @@ async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[
 
 
 async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | None:
-    """Returns None where the functions are not registered."""
+    """Asks a shard for its description; None where the functions are not registered."""
     try:
         reply = await retry(lambda: engine.shards.on(node, "RG.TRIGGER", "Shard"), WORKER_SECONDS)
     except ShardFailed:
@@ -98,7 +98,7 @@ async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | 
 
 
 async def wait_for_indexes(engine: Engine, tell: Callable[[int], None]) -> None:
-    """Returns once no shard reads passages into its index; `tell` gets how many, at once and now and then.
+    """Returns once all indexes have their passages; calls `tell` with how many are to come, at once and now and then.
 
     A shard that fails meanwhile is not waited for. Raises ClusterUnavailable when no node answers.
     """

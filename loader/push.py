@@ -75,7 +75,7 @@ def check_tokenizer(folder: Path) -> None:
 
 
 def _rules(folder: Path) -> Any:
-    """Returns what decides how text is cut: all but truncation and padding, which are switched off."""
+    """Returns the tokenizer's settings that decide how text is cut; truncation and padding do not."""
     found = json.loads((folder / TOKENIZER_FILE).read_bytes())
     return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
 

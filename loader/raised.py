@@ -8,12 +8,12 @@ DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def raised(before: str, words: str) -> str:
-    """Marks what stands above the line after the character `before`: ^6; the th of 5th and the like stay as is."""
+    """Marks raised words after the character `before`: ^6; the th of 5th and the like stay as they are."""
     return _marked("^", before, words)
 
 
 def lowered(before: str, words: str) -> str:
-    """Marks what stands below the line. Digits after a letter become CO₂, which is found as CO2 is."""
+    """Marks lowered words: x_i; digits after a letter become CO₂, which is found as CO2 is."""
     if before.isalpha() and words.isascii() and words.isdigit():
         return words.translate(DIGITS)
     return _marked("_", before, words)

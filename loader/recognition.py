@@ -49,7 +49,7 @@ def pictures(content: bytes) -> Iterator[Any]:
 
 
 def lines_of(pixels: Any) -> list[RecognizedLine]:
-    """Downwards. `pixels` is uint8 [height, width, 3], blue first. Raises BadDocument where rapidocr is not there.
+    """Returns the lines downwards; `pixels`: uint8 [height, width, 3], blue first. Raises BadDocument without rapidocr.
 
     A page upside down is read so. rapidocr's own network turns single lines, upright ones of long text among them.
     """
@@ -79,7 +79,7 @@ def _slope(box: Any) -> float:
 
 
 def _line(text: str, box: Any, pieces: Any, leaning: float) -> RecognizedLine:
-    """`pieces` are words, or single characters where a script has no blanks, each (text, score, box)."""
+    """Makes a line of pieces (text, score, box): words, or single characters where a script has no blanks."""
     lowered = leaning * float(box[:, 0].mean())
     top, bottom = float(box[:2, 1].mean()) - lowered, float(box[2:, 1].mean()) - lowered
     free = MARGIN * (bottom - top)
@@ -87,7 +87,7 @@ def _line(text: str, box: Any, pieces: Any, leaning: float) -> RecognizedLine:
 
 
 def _words(text: str, box: Any, pieces: Any) -> Iterator[RecognizedWord]:
-    """The line's words. Where the pieces don't spell them, each has a share of the line's box by its length."""
+    """Yields a line's words. Where pieces don't spell them, each gets a share of the line's box by its length."""
     if "".join(piece for piece, _, _ in pieces) == "".join(text.split()):
         edges = [edge for piece, _, place in pieces for edge in _edges(piece, _span(place))]
     else:
@@ -101,7 +101,7 @@ def _words(text: str, box: Any, pieces: Any) -> Iterator[RecognizedWord]:
 
 
 def _edges(text: str, span: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """Yields left and right edge of each character, as if all were of one width."""
+    """Yields the left and right edge of each character, as if all had one width."""
     left, each = span[0], (span[1] - span[0]) / max(len(text), 1)
     return ((left + at * each, left + (at + 1) * each) for at in range(len(text)))
 

@@ -33,7 +33,7 @@ MAX_DEPTH = 3  # archives within archives, messages within messages
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or a part of one, of which nothing was taken."""
+    """A file, or a part of one, that gives no document."""
 
     place: str  # file, or file and line
     reason: str
@@ -41,7 +41,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A text that is missing from documents which were taken all the same."""
+    """A text that a document lacks; the document is taken without it."""
 
     place: str
     reason: str
@@ -49,7 +49,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Textless:
-    """A file that holds no text of its own to lose: a picture, a font, what a program made of other files."""
+    """A file without text of its own: a picture, a font, a program's output."""
 
     place: str
     kind: str  # in the plural, as it is counted: "pictures"
@@ -64,11 +64,11 @@ Inner: TypeAlias = Callable[["SourceFile"], Iterator[Item]]
 
 
 class NotAFile(Exception):
-    """Something in the file system that is no regular file."""
+    """The path is no regular file."""
 
 
 class SourceFile:
-    """A file under the name it is known by: `name` is its path below the folder that was given, its documents' id."""
+    """A file being read; `name` is its path below the given folder, and its documents' id."""
 
     def __init__(
         self, raw: BinaryIO, name: str, label: str, origin: str = "", inner: Inner | None = None, depth: int = 0
@@ -86,7 +86,7 @@ class SourceFile:
 
     @classmethod
     def open(cls, path: Path, name: str, inner: Inner | None = None) -> "SourceFile":
-        """A file on disk. Raises NotAFile, OSError."""
+        """Opens a file on disk. Raises NotAFile, OSError."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
         raw = open(descriptor, "rb")  # noqa: SIM115 - closed by close()
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -114,7 +114,7 @@ class SourceFile:
         marks: Sequence[Mark] = (),
         metadata: dict[str, Any] | None = None,
     ) -> Item:
-        """A document of this file, or the reason why it is none."""
+        """Returns a document of this file, or a Skipped with the reason."""
         id_ = self.name if id_ is None else id_
         place = self.label if id_ == self.name else f"{self.label} ({printable(id_)})"
         if "\x00" in text:
@@ -139,7 +139,7 @@ class SourceFile:
         return self.document(composer.text, title, id_, composer.marks, metadata)
 
     def inside(self, name: str, content: bytes) -> Iterator[Item]:
-        """The documents of a file that this one holds, by its own suffix."""
+        """Yields the documents of a file within this one; its suffix tells the format."""
         if self._inner is None or self.depth >= MAX_DEPTH:
             yield Skipped(f"{self.label}/{printable(name)}", f"more than {MAX_DEPTH} files in one another; unpack it")
             return
@@ -149,13 +149,13 @@ class SourceFile:
         yield from self._inner(one)
 
     def advance(self, share: float) -> None:
-        """Progress of a file that was read whole and gives many documents: what part of it has been given."""
+        """Sets the progress of a file that was read whole and gives many documents: the `share` that it has given."""
         self.position = max(self.position, int(share * self._raw.tell()))
 
     # ---- its content
 
     def chunks(self, text: bool = True) -> Iterator[bytes]:
-        """The content as it comes. Raises BadDocument for a damaged gzip file, or (`text`) a binary one."""
+        """Yields the content in parts. Raises BadDocument for a damaged gzip file, or (`text`) a binary one."""
         first, size = True, 0
         while True:
             self.position = self._raw.tell()
@@ -171,7 +171,7 @@ class SourceFile:
             yield chunk
 
     def peek(self, size: int) -> bytes:
-        """The first bytes, which are read again later. Raises BadDocument."""
+        """Returns the first bytes without passing them. Raises BadDocument."""
         try:
             return self._unpacked(size)
         finally:
@@ -189,7 +189,7 @@ class SourceFile:
         self.position = 0
 
     def read_all(self, most: int, text: bool = False) -> bytes:
-        """Returns all bytes, which count as read once the file is done, or `advance` says so.
+        """Returns all bytes; they count as read at the file's end, or by `advance`.
 
         Raises BadDocument, DocumentTooLarge.
         """
@@ -202,7 +202,7 @@ class SourceFile:
         return bytes(content)
 
     def text(self, most: int = MAX_MARKUP) -> str:
-        """The whole content, newlines as \\n, without a byte order mark. Raises BadDocument, DocumentTooLarge."""
+        """Returns the whole text, newlines as \\n, without a byte order mark. Raises BadDocument, DocumentTooLarge."""
         return decoded(self.read_all(most, text=True))
 
     def lines(self) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, seen: int, enco
 
 
 def printable(name: str) -> str:
-    """A name of the file system, or of JSON, as text that UTF-8 can hold: neither promises that."""
+    """Returns a name of the file system or of JSON as text that UTF-8 can hold: neither promises that."""
     return name.encode(errors="surrogateescape" if _is_escaped(name) else "replace").decode(errors="replace")
 
 
@@ -262,7 +262,7 @@ def _is_escaped(name: str) -> bool:
 
 
 def _stem(name: str) -> str:
-    """`leave` of `handbook/leave.md.gz`; a name of which nothing would be left stays."""
+    """Returns `leave` for `handbook/leave.md.gz`; the whole name where nothing would be left of it."""
     last = name.rpartition("/")[2]
     bare = last[:-3] if last.lower().endswith(".gz") else last
     stem, dot, suffix = bare.rpartition(".")

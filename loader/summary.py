@@ -36,7 +36,7 @@ class Summary:
             self.textless[item.kind] = self.textless.get(item.kind, 0) + 1
 
     def count(self, document: Document, done: Ingested, late: bool = False) -> None:
-        """`late`: it was found as it is, since a try of this run had put it there."""
+        """Counts a document's outcome; `late`: an earlier try of this run has put it there."""
         size = bytes_of(document)
         if done.changed or late:
             self.documents += 1
@@ -49,7 +49,7 @@ class Summary:
 
     @property
     def mb_per_minute(self) -> float:
-        """Returns the text written, 10^6 bytes per minute; what was there already only had to be compared."""
+        """Returns the text written, in 10^6 bytes per minute; documents that were only compared don't count."""
         return self.bytes_written / 1e6 / (self.seconds / 60) if self.seconds else 0.0
 
 

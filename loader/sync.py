@@ -43,7 +43,7 @@ class PageReading(Reading, Protocol):
 async def sync(
     engine: Engine, reading: SourceFiles, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
-    """Passes over the files of `reading` once. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
+    """Passes over the files of `reading` once. Raises what `ingest` does; BadDocument for an empty folder to prune."""
     if options.prune:
         _check_roots(options, reading)
     summary = await refresh(engine, reading, options, known, progress)
@@ -55,7 +55,7 @@ async def sync(
 async def sync_pages(
     engine: Engine, reading: PageReading, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
-    """Makes one pass over pages of the web. Raises as `ingest`."""
+    """Makes one pass over pages of the web. Raises what `ingest` raises."""
     summary = await refresh(engine, reading, options, known, progress)
     if options.prune:
         listed = await _listed(engine, options.corpus)
@@ -69,7 +69,7 @@ async def sync_pages(
 async def refresh(
     engine: Engine, reading: Reading, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
-    """Puts what is new, and remembers it; removes nothing. Raises as `ingest`."""
+    """Puts new documents, and remembers them; removes nothing. Raises what `ingest` raises."""
     listed = await _listed(engine, options.corpus) if len(known) and not options.again else {}
     known.trust(listed)
     refused = set[str]()
@@ -88,7 +88,7 @@ async def _listed(engine: Engine, corpus: str) -> dict[str, str]:
 
 
 def _check_roots(options: SyncOptions, reading: SourceFiles) -> None:
-    """An empty folder is more often one that is not mounted than one that was emptied."""
+    """Raises BadDocument for an empty folder: it is more often not mounted than emptied."""
     for path in options.paths:
         if path.is_dir() and not reading.has_files(path):
             raise BadDocument(
@@ -121,7 +121,7 @@ def _is_below(origin: str, roots: Sequence[str]) -> bool:
 
 
 def _has_gone(id_: str, origin: str, reading: SourceFiles) -> bool:
-    """Whether a file no longer is, or no longer holds this document. One that can't be read keeps what it had."""
+    """Returns whether a file is gone, or no longer holds this document. One that can't be read keeps its documents."""
     read = reading.read.get(origin)
     if read is not None:
         return read.is_complete and id_ not in read.ids

@@ -12,7 +12,7 @@ AGAIN_SECONDS = 0.1  # between two cancellations of the same task
 
 
 async def run_all(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Runs all to their end; when one raises, the others are cancelled and awaited, and its exception is raised."""
+    """Runs all coroutines to their end; when one raises, cancels and awaits the others, and raises its exception."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     if not tasks:
         return

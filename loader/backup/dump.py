@@ -89,7 +89,7 @@ class _Dump:
         self.switches = set[tuple[bytes, bytes]]()  # (what is off, corpus)
 
     async def functions(self) -> None:
-        """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
+        """Writes the scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
         codes = {preparation.SESSION: b""}
         for node in self._engine.shards.nodes():
             for session in map(fields, await on(self._engine, node, "RG.PYDUMPSESSIONS", "CODE")):
@@ -105,7 +105,7 @@ class _Dump:
                 self._left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
 
     async def models(self) -> None:
-        """Readers and encoder but the shipped ones, once each: every shard has its own copy, under its own tag."""
+        """Writes readers and encoder but the shipped ones, each once: every shard has a copy under its own tag."""
         reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
         own = {(one.name, one.label) for one in (reader, preparation.shipped_encoder())}
         metas: dict[str, dict[str, Any]] = {}
@@ -127,7 +127,7 @@ class _Dump:
                 self._writer.add(RecordKind.MODEL, name=name.encode(), **settings, blob=content)
 
     async def api_keys(self) -> None:
-        """Writes each with the digest of its secret, as it is stored: the secret itself is nowhere."""
+        """Writes each API key with the digest of its secret; the secret itself is stored nowhere."""
         stored = await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
         for id_, key in sorted(dict(stored).items()):
             self._writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
@@ -143,7 +143,7 @@ class _Dump:
                         self._writer.add(record.kind, **record.fields)
 
     async def _record(self, key: bytes) -> Record | None:
-        """Returns None for a key that is not wanted, or gone meanwhile."""
+        """Reads a key; None for one that is not wanted, or gone meanwhile."""
         if key == keys.API_KEYS.encode() or key.startswith(keys.REQUESTS.encode()):
             return None
         if (switch := SWITCH.fullmatch(key)) is not None:
@@ -196,7 +196,7 @@ def _document_of(key: bytes) -> keys.DocKey | None:
 
 
 async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:
-    """The reply of one node, which may start or be busy."""
+    """Runs a command on one node, which may start or be busy; returns its reply."""
     return await retry(lambda: engine.shards.on(node, *command), NODE_SECONDS)
 
 

@@ -59,7 +59,7 @@ class Writer:
         self._packed = packed
 
     def add(self, kind: RecordKind, **fields: Value) -> None:
-        """Raises BadBackup where one record is too large, OSError where the disk takes no more."""
+        """Adds a record. Raises BadBackup where it is too large, OSError where the disk takes no more."""
         record = {"kind": kind.value, **{name: _shown(value) for name, value in fields.items()}}
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         if len(line) > MAX_RECORD:
@@ -70,7 +70,7 @@ class Writer:
 
 @contextmanager
 def writing(path: Path, replace: bool = False) -> Iterator[Writer]:
-    """Yields the writer of a file that gets its name once it is whole; what ends the block before leaves nothing.
+    """Yields the writer of a file that gets its name once it is whole; a fault in the block leaves no file.
 
     Raises BadBackup where `path` can't be written, or is there and may not be replaced.
     """
@@ -93,7 +93,7 @@ def writing(path: Path, replace: bool = False) -> Iterator[Writer]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the name outlast a power cut."""
+    """Writes the folder through to the disk, so that the name outlasts a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -102,7 +102,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Raises BadBackup where the file is none, is cut off, or holds anything but what was written."""
+    """Yields the records of a file. Raises BadBackup where it is no backup, cut off or damaged."""
     number = -1
     try:
         with gzip.open(path) as file:
@@ -121,12 +121,12 @@ def records(path: Path) -> Iterator[Record]:
 
 
 def count(path: Path) -> Counter[str]:
-    """Reads all of it; how many records there are of each kind. Raises BadBackup as `records` does."""
+    """Reads the whole file; returns how many records of each kind it has. Raises BadBackup as `records` does."""
     return Counter(record.kind.value for record in records(path))
 
 
 def _record(path: Path, number: int, line: bytes) -> Record | None:
-    """Returns None for the last one of the first form."""
+    """Reads a record; None for the last line of files of form 1."""
     try:
         values = json.loads(line)
         if (name := values.pop("kind")) == "end":
@@ -155,7 +155,7 @@ def _shown(value: Value) -> Any:
 
 
 def _raw(value: Any) -> Value:
-    """Reads what `_shown` was passed. Raises ValueError, TypeError."""
+    """Returns the value that `_shown` wrote. Raises ValueError, TypeError."""
     if isinstance(value, list):
         return [_raw(one) for one in value]
     return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)

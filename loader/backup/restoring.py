@@ -35,7 +35,7 @@ _Queue = asyncio.Queue[Record | None]
 async def restore(
     engine: Engine, path: Path, merge: bool = False, adopt: bool = False, without: Collection[RecordKind] = ()
 ) -> Report:
-    """`merge` restores into a cluster that holds something already, and replaces what has the same name; `adopt`
+    """Restores a backup. `merge` allows a cluster that holds data, and replaces what has the same name; `adopt`
     registers functions of other users as the one who restores; records of the kinds `without` are passed over.
 
     Raises BadBackup before anything is written, where the file is not as it was written or the cluster is not empty;

@@ -31,7 +31,7 @@ class Format:
     begins: tuple[bytes, ...] = ()  # what each of its files begins with, where that is sure
 
     def reader(self) -> Reader:
-        """Raises BadDocument where its library is not installed."""
+        """Imports the format's module. Raises BadDocument where its library is not installed."""
         try:
             reader: Reader = getattr(importlib.import_module(f"{__name__}.{self.module}"), self.function)
         except ModuleNotFoundError as error:
@@ -90,7 +90,7 @@ MADE = re.compile(
 
 
 def textless(name: str, ocr: bool = False) -> str:
-    """Names what files of this name are where they hold no text, in the plural; empty where they may hold some."""
+    """Returns what files of this name are, in the plural, if they hold no text (`pictures`); else an empty text."""
     bare = bare_name(name).lower()
     if LEFT.fullmatch(bare):
         return "files of the desktop"
@@ -105,7 +105,7 @@ def textless(name: str, ocr: bool = False) -> str:
 
 
 def format_of(name: str, ocr: bool = False) -> Format | None:
-    """By the name of a file, `.gz` aside; None for one that is not known, or a picture without `ocr`."""
+    """Returns the format by a file's name, `.gz` aside; None for an unknown one, and for pictures without `ocr`."""
     bare = bare_name(PurePath(name).name).lower()
     suffix = next((suffix for suffix in (".tar.bz2", ".tar.xz") if bare.endswith(suffix)), PurePath(bare).suffix)
     if not suffix and PurePath(bare).stem in code.NAMES:
@@ -118,7 +118,7 @@ def bare_name(name: str) -> str:
 
 
 def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
-    """The documents of a file, by its name, or its content where the name says nothing; each fault as a Skipped."""
+    """Reads a file by its name, or by its content where the name says nothing; yields each fault as a Skipped."""
     format = format or format_of(source.name, source.ocr)
     if (format is None or LEFT.fullmatch(source.name.lower())) and (kind := textless(source.name)):
         yield Textless(source.label, kind)
@@ -138,7 +138,7 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
 
 
 def _as_it_begins(source: SourceFile, format: Format) -> Format:
-    """The format of an Office file by what it is: a page or a CSV for Excel to open, a docx that is called .doc."""
+    """Returns the real format of an Office file: it may be a page or a CSV for Excel, or a docx called .doc."""
     if not format.begins or source.peek(8).startswith(format.begins):
         return format
     try:
@@ -150,7 +150,7 @@ def _as_it_begins(source: SourceFile, format: Format) -> Format:
 
 
 def _by_content(source: SourceFile) -> Format:
-    """Raises BadDocument, which says what to do, where no reader reads it."""
+    """Returns the format by the content. Raises BadDocument, which says what to do, where no reader reads it."""
     from shardqa.loader.formats import content
 
     return BY_SUFFIX[content.suffix_of(source)]

@@ -63,7 +63,7 @@ def _members(source: SourceFile, archive: tarfile.TarFile, packed: int) -> Itera
 
 
 def _name(name: str) -> str | None:
-    """A member's name as part of an id; None for hidden files and what Macs add."""
+    """Returns a member's name as part of an id; None for hidden files and those that Macs add."""
     parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
     if not parts or any(part.startswith(".") for part in parts) or parts[0] == "__MACOSX":
         return None

@@ -38,7 +38,7 @@ DATE = re.compile(r"yyyy|yy|m{1,5}|d{1,4}|hh?|ss?|AM/PM|[^ymdhsAP]", re.IGNORECA
 
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, dict[tuple[int, int], str]]:
-    """By a sheet's name the formats of its cells that need one, by row and column from 0."""
+    """Returns, by sheet, the formats of the cells that need one, by (row, column) from 0."""
     codes = _codes(archive) if STYLES in archive.namelist() else {}
     if not codes:
         return {}
@@ -46,7 +46,7 @@ def of_sheets(archive: zipfile.ZipFile) -> dict[str, dict[tuple[int, int], str]]
 
 
 def text(value: Any, code: str) -> str | None:
-    """A value as its cell shows it; None where the format is not understood."""
+    """Returns a value as its cell shows it; None where the format is not understood."""
     sections = code.split(";")
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return _date(value, sections[0])
@@ -58,7 +58,7 @@ def text(value: Any, code: str) -> str | None:
 
 
 def _codes(archive: zipfile.ZipFile) -> dict[int, str]:
-    """The formats of styles that say more than the number does, by the style's number."""
+    """Returns the formats that say more than the number does, by the number of their style."""
     root = etree.fromstring(zipped.content(archive, STYLES), extent.SAFE)
     if root is None:
         return {}
@@ -93,7 +93,7 @@ def _number(value: float, section: str) -> str | None:
 
 
 def _date(value: datetime.date | datetime.time, section: str) -> str | None:
-    """Minutes are what stands beside hours or seconds; words of a language are left to whoever reads the value."""
+    """Returns a date as its cell shows it. `m` means minutes beside hours or seconds; None for a format with words."""
     if any(
         character.isalpha() for literal in LITERAL.findall(PADDING.sub("", section)) for character in "".join(literal)
     ):
@@ -119,7 +119,7 @@ def _date(value: datetime.date | datetime.time, section: str) -> str | None:
 
 
 def _field(value: Any, kind: str, is_minute: bool, is_half: bool) -> str | None:
-    """One part of a date; None where the value has none such."""
+    """Returns one field of a date (`yyyy`, `mm`); None where the value has no such field."""
     names = {"mmmm": "%B", "mmm": "%b", "dddd": "%A", "ddd": "%a", "yy": "%y"}
     numbers = {"y": "year", "d": "day", "m": "minute" if is_minute else "month", "h": "hour", "s": "second"}
     number = getattr(value, numbers[kind[0]], None)

@@ -24,7 +24,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _lines(text: str) -> list[Mark]:
-    """A mark for each line that is not blank."""
+    """Returns a mark for each line that is not blank."""
     marks: list[Mark] = []
     start = 0
     for number, line in enumerate(text.split("\n"), 1):

@@ -46,7 +46,7 @@ OTHERWISE = "convert it to PDF, HTML or plain text"
 
 
 def suffix_of(source: SourceFile) -> str:
-    """The suffix that a file like this has. Raises BadDocument, which says what to do, for what no reader reads."""
+    """Returns the suffix of files with such content. Raises BadDocument, which says what to do, where none is read."""
     start = source.peek(LOOKED_AT)
     if not start.strip():
         return ".txt"

@@ -15,7 +15,7 @@ TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 
 
 def tags(names: str) -> frozenset[str]:
-    """Names of elements, written with blanks between them."""
+    """Returns the names in a text with blanks between them."""
     return frozenset(names.split())
 
 
@@ -50,7 +50,7 @@ def check(html: str) -> None:
 
 
 def _found(stack: list[str], name: str, count: dict[str, int], most: int) -> tuple[int | None, int]:
-    """(where the element is that this closes, elements looked at): not past one that has a scope of its own."""
+    """Returns (the place of the element that this tag closes, elements looked at); a scope's border ends the search."""
     if not count.get(name):
         return None, 0
     for depth in range(1, min(most, len(stack)) + 1):

@@ -41,7 +41,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _text(main: bytes, table: bytes) -> str:
-    """The characters of the main text, notes and so on, in their order."""
+    """Returns the characters of the main text, then of notes and the other parts."""
     place, size = struct.unpack_from("<II", main, CLX)
     pieces = table[place : place + size]
     at = 0
@@ -69,7 +69,7 @@ def _text(main: bytes, table: bytes) -> str:
 
 
 def _without_fields(text: str) -> str:
-    """Fields' results without their instructions; they may be within one another."""
+    """Returns the text with fields' results and without their instructions; fields may nest."""
     pieces: list[str] = []
     instructing: list[bool] = []  # of the fields that are open: whether their result has not begun
     for piece in FIELD.split(text):
@@ -85,7 +85,7 @@ def _without_fields(text: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """(text of a paragraph or of a table's row, whether it is a row below another)."""
+    """Yields (text of a paragraph or of a table's row, whether it is a row below another)."""
     was_row = False
     plain = DRAWN.sub("", _without_fields(text).translate(PLAIN))
     for paragraph in re.split("\r|(?<=\x07)\x07", plain):

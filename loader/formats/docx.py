@@ -43,7 +43,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 class _Document:
-    """One document, which is read as it is made."""
+    """One document; to make it is to read it."""
 
     def __init__(self, package: Package) -> None:
         self.composer = Composer()
@@ -70,7 +70,7 @@ class _Document:
         return self._package.xml(found[0]) if found else None
 
     def _margins(self, body: Any, kind: str) -> None:
-        """The heads or the feet of the pages, each once; those with no more than a page's number say nothing."""
+        """Adds the heads or the feet of the pages, each once; those with nothing but a page's number are left out."""
         relations = self._package.relations(self._package.main)
         heads: set[str] = set()
         sections = list(body.iter(f"{W}sectPr"))  # one without heads of its own has those before
@@ -119,7 +119,7 @@ class _Document:
             self.lost += self._package.graphics(self.composer, block, self._relations)
 
     def _mark(self, paragraph: Any) -> str:
-        """The mark before an item of a list, or a heading with a number."""
+        """Returns the mark before an item of a list or a heading with a number; empty for other paragraphs."""
         found = self._styles.list_of(paragraph)
         if found is not None:
             list_, level, style = found
@@ -127,7 +127,7 @@ class _Document:
         return "-" if "list" in self._styles.name(paragraph) else ""
 
     def _texts(self, parent: Any) -> Iterator[str]:
-        """The words of each paragraph in it, text boxes included."""
+        """Yields the words of each paragraph in `parent`, text boxes included."""
         for block in parent.iter(P):
             if not any(above.tag in GONE for above in block.iterancestors()):
                 words = self._words(block)
@@ -135,7 +135,7 @@ class _Document:
                 yield f"{mark} {words}".strip()
 
     def _words(self, element: Any) -> str:
-        """Returns the words of a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
+        """Returns the words of a paragraph: runs, links and insertions, without deletions and text boxes."""
         pieces: list[tuple[str, str]] = []  # (how it stands to the line, words)
         stack = [(element, "")]
         while stack:
@@ -171,7 +171,7 @@ class _Document:
         return found or ""
 
     def _table(self, table: Any, depth: int) -> None:
-        """Adds a table; one of one column, or that holds tables, only lays the page out."""
+        """Adds a table; one of one column, or with tables in it, only lays the page out: its blocks are text."""
         rows = _rows(table)
         lays_out = max(map(len, rows), default=0) < 2 or any(
             cell is not None and cell.find(f".//{TBL}") is not None for row in rows for cell in row
@@ -189,7 +189,7 @@ class _Document:
 
 
 class _Styles:
-    """Styles by their ids; one has what it does not say itself from the one that it is based on."""
+    """Styles by their ids; a style inherits from the one that it is based on."""
 
     def __init__(self, root: Any) -> None:
         self._styles = {} if root is None else {one.get(f"{W}styleId"): one for one in root.iter(f"{W}style")}
@@ -206,7 +206,7 @@ class _Styles:
         return value(self._styles.get(self._of(paragraph)), "name").casefold()
 
     def level(self, paragraph: Any) -> int | None:
-        """1 for the title and the first level of headings; None for text. Styles of any name may have a level."""
+        """Returns the level of a heading, 1 for the title, too; None for text. Styles of any name may have a level."""
         name = self.name(paragraph)
         if name == "title":
             return 1
@@ -218,7 +218,7 @@ class _Styles:
         return None
 
     def list_of(self, paragraph: Any) -> tuple[str, int | None, str] | None:
-        """(its list, its level where it is said, the style that said so); None where it is in none."""
+        """Returns (the list, the level if given, the style that names the list); None outside of lists."""
         for element in self._chain(paragraph):
             found = element.find(f"{W}pPr/{W}numPr")
             if list_ := value(found, "numId"):
@@ -251,7 +251,7 @@ class _Styles:
 
 
 def _within(parent: Any, *tags: str) -> Iterator[Any]:
-    """Paragraphs and tables, rows of a table, or cells of a row, also those in content controls and insertions."""
+    """Yields an element's paragraphs and tables, rows or cells, also those in content controls and insertions."""
     for child in parent:
         if child.tag in tags:
             yield child
@@ -260,7 +260,7 @@ def _within(parent: Any, *tags: str) -> Iterator[Any]:
 
 
 def _rows(table: Any) -> list[list[Any]]:
-    """Cells by row; one that takes several places stands in each of them."""
+    """Returns the cells by row; a cell that takes several places stands in each of them."""
     rows: list[list[Any]] = []
     for line in _within(table, TR):
         properties = line.find(f"{W}trPr")
@@ -286,7 +286,7 @@ def _outer_boxes(paragraph: Any) -> Iterator[Any]:
 
 
 def _filled(field: Any) -> str:
-    """The state of a field of an old form that shows no words: a box to tick, a list to choose from."""
+    """Returns the state of an old form's field that has no words of its own: a box to tick, a list to choose from."""
     box, choice = field.find(f"{W}checkBox"), field.find(f"{W}ddList")
     if box is not None:
         state = box.find(f"{W}checked")

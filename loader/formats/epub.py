@@ -45,7 +45,7 @@ def _package(archive: ZipFile) -> str:
 
 
 def _xml(archive: ZipFile, name: str) -> ET.Element:
-    """External entities are never fetched by this parser; expat bounds how much those of its own may grow."""
+    """Parses a part. The parser never fetches external entities, and expat bounds the growth of internal ones."""
     try:
         return ET.fromstring(zipped.content(archive, name))
     except ET.ParseError as error:

@@ -7,7 +7,7 @@ from shardqa.loader.raised import lowered, raised
 
 
 def equation(node: Any) -> str:
-    """The equation, or the part of one, that an element of it holds."""
+    """Returns the equation in an element, or the part of one."""
     kind = node.tag.removeprefix(M) if isinstance(node.tag, str) else ""
     if kind == "t":
         return node.text or ""

@@ -30,7 +30,7 @@ SAFE = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
 
 
 def checked(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """Sheets to read in place of the file's own: those without cells of blanks that lie far from the rest.
+    """Checks the size of all sheets; returns, by part, sheets to read in place of the file's: without far blank cells.
 
     Raises DocumentTooLarge, BadDocument.
     """
@@ -55,8 +55,7 @@ def sheets(archive: zipfile.ZipFile) -> list[str]:
 
 
 def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """(name, part) of what the workbook names as its sheets: printer settings and macros have bytes alike, and are
-    none."""
+    """Returns (name, part) of each sheet that the workbook names: printer settings and macros look alike."""
     names = {name.lower(): name for name in zipped.files(archive)}
     if "content.xml" in names:
         return [("", names["content.xml"])]
@@ -73,7 +72,7 @@ def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
 
 
 def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:
-    """A sheet without the cells of nothing but blanks."""
+    """Returns the sheet without cells of nothing but blanks."""
     shared = "xl/sharedStrings.xml"
     strings = STRING.findall(zipped.content(archive, shared)) if shared in zipped.files(archive) else []
     blank = {n for n, string in enumerate(strings) if not MARKUP.sub(b"", string).strip()}
@@ -86,7 +85,7 @@ def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:
 
 
 def _xml(content: bytes) -> tuple[int, int]:
-    """Up to the last row and column of a cell that is not empty."""
+    """Measures a sheet of xlsx: (rows, columns) up to the last cell that is not empty."""
     rows = columns = 1
     row = at_column = 0
     for kind, attributes in TAG.findall(content):
@@ -109,7 +108,7 @@ def column(letters: bytes) -> int:
 
 
 def _opendocument(content: bytes) -> tuple[int, int]:
-    """Rows and cells may be repeated; those without a value are not reserved at the end of a row or a sheet."""
+    """Measures a sheet of ods: rows and cells may be repeated; empty ones at an end do not count."""
     most = (1, 1)
     row = column = rows = columns = repeat = 0
 
@@ -137,7 +136,7 @@ def _times(attributes: bytes) -> int:
 
 
 def _binary(content: bytes) -> tuple[int, int]:
-    """Measures a sheet of xlsb: records of type, length and content; rows are of type 0, cells of 1 to 11."""
+    """Measures a sheet of xlsb by its records (type, length, content): rows have type 0, cells 1 to 11."""
     most = [1, 1]
     for kind, body in records.of_xlsb(content):
         if kind <= 11:

@@ -26,7 +26,7 @@ DAMAGE = (
 
 @contextmanager
 def readable(kind: str, *own: type[Exception], remedy: str = "") -> Iterator[None]:
-    """Raises BadDocument for DAMAGE, and for the faults that a library defines itself."""
+    """Raises BadDocument in the place of DAMAGE and of the faults that a library defines itself."""
     faults: tuple[type[Exception], ...] = (*DAMAGE, *own)
     try:
         yield

@@ -7,9 +7,9 @@ LOOKED_AT = 50  # rows
 
 
 def row_of(rows: Sequence[Sequence[str]]) -> int | None:
-    """The first row that fills as many columns as most do; the one above it where only its corner is empty.
+    """Returns the first row that fills as many columns as most do; the row above it if only its corner is empty.
 
-    None where no row has two cells.
+    Returns None where no row has two cells.
     """
     widths = [sum(bool(cell.strip()) for cell in row) for row in rows[:LOOKED_AT]]
     counts = Counter(count for count in widths if count > 1)

@@ -87,7 +87,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
-    """A page of these bytes; one that is no UTF-8 is in the encoding that it names itself."""
+    """Reads a page from bytes: UTF-8, or else the encoding that the page names."""
     composer = Composer()
     html, damaged = encodings.mended(content, encodings.named(content))
     yield source.composed(composer, compose(html, composer))
@@ -97,7 +97,7 @@ def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
 
 
 def plain(html: str) -> tuple[str, str]:
-    """(title, text) of a page."""
+    """Returns (title, text) of a page."""
     composer = Composer()
     return compose(html, composer), composer.text
 
@@ -122,10 +122,7 @@ def compose(html: str, composer: Composer) -> str:
 
 
 def _clean(main: LexborNode) -> list[str]:
-    """Removes what is no text of the page, and puts values of fields and marks of raised words in.
-
-    Returns what is hidden and says something.
-    """
+    """Removes what is no text, puts in fields' values and marks of raised words; returns the hidden sentences."""
     for node in main.css(FILLED):
         chosen = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
         node.replace_with(node.attributes.get("value") or ", ".join(chosen))
@@ -144,7 +141,7 @@ def _clean(main: LexborNode) -> list[str]:
 
 
 def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[str]:
-    """Removes parts, of which some may hold others; returns the words of each that is no menu and no form."""
+    """Removes nodes, also those within others; returns the words of each, but of menus and forms."""
     dropped = {node.mem_id: node for node in nodes if not _encloses(node, main)}
     outer = [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]
     told = [_words(node) for node in outer if _linked(node) <= MOST_LINKED and node.css_first(FORM) is None]
@@ -163,19 +160,19 @@ def _title(tree: LexborHTMLParser) -> str:
 
 
 def _main(root: LexborNode) -> LexborNode:
-    """The part marked as main when there is exactly one, else the whole body."""
+    """Returns the part marked as main where there is exactly one, else the whole body."""
     marked = root.css(MAIN)
     return marked[0] if len(marked) == 1 and (marked[0].text(deep=True) or "").strip() else root
 
 
 def _is_page(node: LexborNode, main: LexborNode) -> bool:
-    """Whether soup's header never ends, and so holds the page."""
+    """Returns whether the node holds the page, as a header does that soup never closes."""
     is_most = len(node.text(deep=True) or "") > HALF * len(main.text(deep=True) or "")
     return node.css_first("main") is not None or (is_most and node.css_first("article") is not None)
 
 
 def _lead(root: LexborNode, main: LexborNode) -> list[LexborNode]:
-    """The page's only h1, with what heads the page beside it, where that stands outside of its main part."""
+    """Returns the page's only h1 with the nodes that head the page beside it, where they stand outside of `main`."""
     heads = root.css("h1")
     inner = {node.mem_id for node in main.css("h1")}
     if len(heads) != 1 or heads[0].mem_id in inner or any(above.tag == "nav" for above in _above(heads[0])):
@@ -187,7 +184,7 @@ def _lead(root: LexborNode, main: LexborNode) -> list[LexborNode]:
 
 
 def _encloses(node: LexborNode, main: LexborNode) -> bool:
-    """Selectors look at the main node too, which must not drop itself."""
+    """Returns whether the node is `main` or around it: selectors find those, too, and main must not drop itself."""
     return node.mem_id == main.mem_id
 
 
@@ -202,13 +199,13 @@ def _around(main: LexborNode) -> Iterator[LexborNode]:
 
 
 def _linked(node: LexborNode) -> float:
-    """The share of its text that is links."""
+    """Returns the share of links in the node's text."""
     links = sum(len((link.text(deep=True) or "").strip()) for link in node.css("a[href]"))
     return links / max(len((node.text(deep=True) or "").strip()), 1)
 
 
 def _invisible(main: LexborNode) -> Iterator[LexborNode]:
-    """Yields what no reader sees; a panel that a button, a link or the heading above it opens is seen."""
+    """Yields nodes that no reader sees; a panel counts as seen that a button, a link or a heading opens."""
     panels = {
         (node.attributes.get(name) or "").removeprefix("#")
         for name in OPENERS
@@ -226,7 +223,7 @@ def _invisible(main: LexborNode) -> Iterator[LexborNode]:
 
 
 def _marked(node: LexborNode) -> str:
-    """The words of a sup or sub with their mark; the number of a note in brackets."""
+    """Returns the words of a sup or sub with their mark; a note's number in brackets."""
     words = BLANKS.sub(" ", node.text(deep=True) or "").strip()
     before = ((node.prev.text(deep=True) if node.prev is not None else "") or "")[-1:]
     if (node.tag == "a" or (node.tag == "sup" and node.css_first("a") is not None)) and words.isalnum():
@@ -235,7 +232,7 @@ def _marked(node: LexborNode) -> str:
 
 
 def _drop_ways(main: LexborNode) -> None:
-    """Removes ¶, what leads to the page before and after, and lines of nothing but links."""
+    """Removes ¶, links to the page before and after, and lines of nothing but links."""
     holders: dict[int, tuple[LexborNode, list[str], list[bool]]] = {}  # its links' words, and whether they lead on
     for link in main.css("a[href]"):
         words = (link.text(deep=True) or "").strip(" \n\ufe0e")
@@ -262,7 +259,7 @@ def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:
 
 
 def _holder(link: LexborNode, main: LexborNode) -> LexborNode | None:
-    """The block of `main` that a link stands in."""
+    """Returns the block of `main` that a link stands in."""
     for node in itertools.islice(_above(link), NEAR):
         if _encloses(node, main):
             return None
@@ -278,7 +275,7 @@ def _above(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _asides(main: LexborNode) -> dict[int, str]:
-    """Parts that are kept and not searched, by their nodes' numbers."""
+    """Returns the asides (text that is kept and not searched), by their nodes' numbers."""
     kinds = {node.mem_id: kind for kind, selector in ASIDES.items() for node in main.css(selector)}
     inner: set[int] = set()
     for node in main.css("ul, ol, dl"):
@@ -296,7 +293,7 @@ def _asides(main: LexborNode) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of a table; cells that span columns stand once for each, but for one that is the whole row."""
+    """A row of a table; a cell that spans columns stands in each, but for one that is the whole row."""
 
     cells: list[str]
     heads: int  # cells that name others
@@ -304,7 +301,7 @@ class _Row:
 
 
 class _Walk:
-    """Depth first over one tree; iterative, since soup may nest deeper than Python's stack."""
+    """A walk over one tree, depth first; iterative, since soup may nest deeper than Python's stack."""
 
     def __init__(self, composer: Composer, asides: dict[int, str], inner: set[int]) -> None:
         self._composer = composer
@@ -354,7 +351,7 @@ class _Walk:
         self._flush()
 
     def _numbered(self, item: LexborNode) -> str:
-        """The number and dot before an item of a numbered list; empty for one of another list."""
+        """Returns the number and dot before an item of a numbered list; empty in other lists."""
         above = item.parent
         if above is None or above.tag != "ol" or (above.attributes.get("type") or "1") != "1":
             return ""
@@ -435,12 +432,12 @@ class _Walk:
 
 
 def _tidy(text: str) -> str:
-    """Blanks at line ends go, more than one blank line becomes one."""
+    """Removes blanks at line ends and all but one of blank lines in a row."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip(" ") for line in text.split("\n"))).strip("\n")
 
 
 def _data(table: LexborNode) -> list[_Row] | None:
-    """The rows of a table of data; None for one that only lays a page out."""
+    """Returns the rows of a table of data; None for one that only lays the page out."""
     if table.css_first("table table") is not None:
         return None
     rows: list[_Row] = []
@@ -469,7 +466,7 @@ def _data(table: LexborNode) -> list[_Row] | None:
 
 
 def _words(element: LexborNode) -> str:
-    """The words of an element in a line: its blocks are apart, what stands in a line is not."""
+    """Returns an element's words in one line, with a blank between its blocks."""
     pieces: list[str] = []
     stack: list[LexborNode | None] = [element]
     while stack:
@@ -486,7 +483,7 @@ def _words(element: LexborNode) -> str:
 
 
 def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
-    """Cells of rows above that reach into this one."""
+    """Puts in the cells of rows above that reach into this one."""
     while (found := hanging.pop(len(cells), None)) is not None:
         below, words = found
         if below > 1:

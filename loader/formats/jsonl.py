@@ -25,7 +25,7 @@ def _document(source: SourceFile, number: int, line: str) -> Item:
 
 
 def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
-    """A document from one JSON value; `unit` is what `number` counts."""
+    """Returns the document of one JSON value; `unit` is what `number` counts (`line`, `entry`)."""
     place = f"{source.label} {unit} {number}"
     if not isinstance(entry, dict):
         return Skipped(place, f"{type(entry).__name__} found, wanted an object with a text")

@@ -34,7 +34,7 @@ FAULTS = (email.errors.MessageError, LookupError, ValueError, TypeError, Attribu
 
 
 class _Policy(email.policy.EmailPolicy):
-    """The default policy, on the beginnings of headers."""
+    """The default policy, for headers cut to a bound."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
         return super().header_fetch_parse(name, value[:MAX_HEADER])
@@ -60,7 +60,7 @@ def read_mbox(source: SourceFile) -> Iterator[Item]:
 
 
 def _messages(source: SourceFile) -> Iterator[bytes | None]:
-    """Each message of an mbox file; None for one past MAX_MESSAGE."""
+    """Yields each message of an mbox file; None for one of more than MAX_MESSAGE bytes."""
     current: list[bytes] | None = None
     size, is_blank, rest = 0, True, b""
     for chunk in [*source.chunks(), b""]:
@@ -93,7 +93,7 @@ def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterat
 
 
 def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) -> Iterator[Item]:
-    """The documents of a message that was parsed, or put together from another format. Raises BadDocument."""
+    """Yields the documents of a message (parsed, or made from another format). Raises BadDocument."""
     try:
         headers = {name: one_line(printable(str(message[name]))) for name in HEADERS if message[name]}
         composer = Composer()
@@ -124,7 +124,7 @@ def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) 
 
 
 def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None:
-    """All parts in their order: those that are the message's text, and files and messages that came with it."""
+    """Sorts the parts, in their order, into the message's `texts` and `others`: files and messages with it."""
     kind = part.get_content_type()
     if len(texts) + len(others) > MAX_PARTS:
         return
@@ -146,7 +146,7 @@ def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None
 
 
 def _is_stub(plain: MIMEPart, page: MIMEPart) -> bool:
-    """Whether the plain text does not say what the HTML beside it says: it only asks for a reader that shows HTML."""
+    """Returns whether the plain text only asks for a reader that shows HTML, in place of what the HTML says."""
     both = Composer(), Composer()
     _body(both[0], plain)
     _body(both[1], page)

@@ -36,12 +36,12 @@ SYNOPSIS = re.compile(r'<table class="Nm">(.*?)</table>', re.DOTALL)
 
 
 def is_troff(text: str) -> bool:
-    """Whether a text begins as a manual page does."""
+    """Returns whether a text begins as a manual page does."""
     return BEGINS.match(text) is not None and MACRO.search(text, 0, LOOKED_AT) is not None
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    """A page, or a text whose name ends like a page's (`syslog.1`)."""
+    """Reads a manual page, or a plain text whose name ends like a page's (`syslog.1`)."""
     text = source.text(MAX_DOCUMENT)
     if not is_troff(text):
         yield source.document(text)
@@ -59,7 +59,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _as_html(text: str) -> tuple[str, str]:
-    """(HTML, complaints). Raises BadDocument."""
+    """Returns mandoc's (HTML, complaints). Raises BadDocument."""
     with TemporaryDirectory() as empty, TemporaryFile() as page, TemporaryFile() as output, TemporaryFile() as faults:
         page.write(text.encode())
         page.seek(0)

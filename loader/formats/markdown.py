@@ -36,13 +36,13 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def plain(markdown: str) -> tuple[str, str]:
-    """(title, text); the title is empty where the page does not begin with a heading of level 1."""
+    """Returns (title, text); the title is empty where the page does not begin with a heading of level 1."""
     composer = Composer()
     return compose(markdown, composer), composer.text
 
 
 def compose(markdown: str, composer: Composer, has_title: bool = True) -> str:
-    """Adds a page's blocks to `composer`; returns its title, which is no text of it where `has_title`."""
+    """Adds a page's blocks to `composer`; returns its title, which is left out of the text if `has_title`."""
     tokens = PARSER.parse(markdown)
     title = ""
     if has_title and len(tokens) >= 3 and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
@@ -58,8 +58,7 @@ def _rendered(tokens: list[Token]) -> str:
 
 
 def _as_cells(tokens: list[Token]) -> None:
-    """Makes the first row of a table one like the others, where all of its cells are filled: Markdown asks for one of
-    tables without a head, too."""
+    """Turns a table's head into a plain row if all its cells are filled: Markdown demands a head of every table."""
     for start in [n for n, token in enumerate(tokens) if token.type == "thead_open"]:
         head = list(itertools.takewhile(lambda token: token.type != "tbody_open", tokens[start:]))
         if all(token.content for token in head if token.type == "inline"):
@@ -68,7 +67,7 @@ def _as_cells(tokens: list[Token]) -> None:
 
 
 def _front_matter(markdown: str) -> tuple[dict[str, str], str]:
-    """(title, author and date, the page) of what has settings between `---` or `+++` lines at its top."""
+    """Returns (title, author and date; the page) where settings stand between `---` or `+++` lines at the top."""
     found = FRONT.match(markdown)
     if found is None:
         return {}, markdown
@@ -77,6 +76,6 @@ def _front_matter(markdown: str) -> tuple[dict[str, str], str]:
 
 
 def _setting(value: str) -> str:
-    """A value without its quotes; of a list its items."""
+    """Returns a value without quotes, a list as its items with commas."""
     every = (item.strip(" \t\"'") for item in ITEM.split(value.strip().strip("[]")))
     return ", ".join(item for item in every if item) if value.lstrip()[:1] in "[-" else value.strip().strip("\"'")

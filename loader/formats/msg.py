@@ -75,7 +75,7 @@ def _bytes(file: olefile.OleFileIO, folder: list[str], number: int, kind: str) -
 
 
 def _date(file: olefile.OleFileIO, folder: list[str]) -> datetime | None:
-    """Returns when it was sent, or came; numbers are in one stream, behind a head of its own length."""
+    """Returns when the message was sent or came, from the stream of numbers, whose head has a length of its own."""
     name = [*folder, PROPERTIES]
     content = file.openstream(name).read() if file.exists(name) else b""
     dates = {

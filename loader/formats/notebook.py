@@ -28,7 +28,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _add(composer: Composer, cell: dict[str, Any], is_first: bool) -> str:
-    """Returns the title, where the cell has one."""
+    """Adds a cell; returns its title, empty where it has none."""
     words = _text(cell.get("source", cell.get("input", "")))
     match cell["cell_type"]:
         case "markdown":

@@ -39,7 +39,7 @@ class Numbering:
             }
 
     def level_of(self, list_: str, style: str) -> int:
-        """The level that a style stands for."""
+        """Returns the level of a list that a style stands for."""
         return next((n for n, one in self._levels.get(list_, {}).items() if value(one, "pStyle") == style), 0)
 
     def next(self, list_: str, level: int) -> str:

@@ -38,7 +38,7 @@ class Relation:
 
 
 class Package:
-    """Raises BadDocument where it is no whole zip file."""
+    """The zip file of an Office document. Raises BadDocument where it is no whole zip file."""
 
     def __init__(self, content: bytes | ZipFile, recover: bool = False) -> None:
         self._archive = zipped.check(content) if isinstance(content, bytes) else content
@@ -47,7 +47,7 @@ class Package:
 
     @cached_property
     def main(self) -> str:
-        """The part that all others belong to. Raises BadDocument."""
+        """Returns the name of the part that all others belong to. Raises BadDocument."""
         found = self.targets("", "officeDocument")
         if not found:
             raise BadDocument("not a whole file of Office: nothing in it is called its document")
@@ -63,7 +63,7 @@ class Package:
         return zipped.content(self._archive, found) if found is not None else None
 
     def xml(self, name: str) -> Any:
-        """The root of a part; None where it is missing. Raises XMLSyntaxError, BadDocument."""
+        """Returns the root of a part; None where it is missing. Raises XMLSyntaxError, BadDocument."""
         content = self.bytes(name)
         if content is None:
             return None
@@ -76,7 +76,7 @@ class Package:
         return root
 
     def relations(self, name: str) -> dict[str, Relation]:
-        """By id, what a part refers to; the package itself by the empty name."""
+        """Returns what a part refers to, by id; the empty name stands for the package itself."""
         folder, base = posixpath.split(name)
         root = self.xml(posixpath.join(folder, "_rels", f"{base}.rels"))
         return {
@@ -113,7 +113,7 @@ class Package:
         return self.xml(relation.target) if relation is not None else None
 
     def embedded(self, source: SourceFile, relations: dict[str, Relation]) -> Iterator[Item]:
-        """The documents of files that stand within this one; an object of a program has none that is read."""
+        """Yields the documents of embedded files; objects of programs are not read."""
         objects = [one for one in relations.values() if one.kind == "oleObject"]
         if objects:
             yield Lost(source.label, f"{len(objects)} embedded objects can't be read; save them as files of their own")
@@ -124,7 +124,7 @@ class Package:
 
 
 def is_on(element: Any, attribute: str) -> bool:
-    """Whether a switch is set: one without a value is."""
+    """Returns whether a switch is on; a switch without a value is."""
     return element is not None and element.get(attribute, "1") not in FALSE
 
 
@@ -149,7 +149,7 @@ def _chart(composer: Composer, root: Any) -> bool:
 
 
 def _points(cells: Any) -> dict[int, str]:
-    """The values of a chart's cells as it shows them, by their number; names in several levels one after the other."""
+    """Returns a chart's cells as it shows them, by number; names of several levels are joined."""
     values: dict[int, str] = {}
     for point in cells.iter(f"{C}pt") if cells is not None else ():
         form = point.get("formatCode") or point.getparent().findtext(f"{C}formatCode") or ""

@@ -28,7 +28,7 @@ class Overlay:
 
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
-    """By the sheet's name."""
+    """Returns what each sheet has beside its values, by the sheet's name."""
     if "content.xml" in archive.namelist():
         part = zipped.content(archive, "content.xml")
         return _of_ods(part) if b":annotation" in part or b"-spanned=" in part else {}
@@ -91,7 +91,7 @@ def _count(element: Any, name: str) -> int:
 
 
 def of_xls(content: bytes) -> dict[str, Overlay]:
-    """By the sheet's name. Raises BadDocument for a workbook with a password."""
+    """Returns the same for an xls. Raises BadDocument for a workbook with a password."""
     zipped.refuse_protected(content)
     with olefile.OleFileIO(io.BytesIO(content)) as file:
         stream = next((name for name in ("Workbook", "Book") if file.exists(name)), "")

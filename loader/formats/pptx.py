@@ -40,7 +40,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> list[str]:
-    """Adds a slide; returns what of it can't be read."""
+    """Adds a slide; returns the names of its parts that can't be read."""
     root = package.xml(name)
     if root is None:
         return ["the slide"]
@@ -73,7 +73,7 @@ def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> l
 
 
 def _words(shape: Any) -> str:
-    """Returns the lines of a shape; what stands above or below the line has its mark."""
+    """Returns the lines of a shape, with marks at raised and lowered words."""
     lines = [_line(paragraph) for paragraph in shape.iterfind(f".//{P}txBody/{A}p")]
     return "\n".join(line for line in lines if line.strip())
 
@@ -96,7 +96,7 @@ def _line(paragraph: Any) -> str:
 
 
 def _table(table: Any) -> list[list[str]]:
-    """The words of its cells; a merged cell's stand in each place that it takes."""
+    """Returns the words of the cells; a merged cell's stand in each place that it takes."""
     rows: list[list[str]] = []
     for line in table.iterfind(f"{A}tr"):
         row: list[str] = []
@@ -112,7 +112,7 @@ def _table(table: Any) -> list[list[str]]:
 
 
 def _shapes(tree: Any, layout: Any) -> Iterator[Any]:
-    """The shapes from top to bottom, then from left to right; groups taken apart, what is hidden left out."""
+    """Yields the visible shapes, those of groups one by one, from top to bottom, then from left to right."""
     shapes = [
         shape
         for shape in tree.xpath("* | *[local-name()='AlternateContent']/*/*")
@@ -127,7 +127,7 @@ def _shapes(tree: Any, layout: Any) -> Iterator[Any]:
 
 
 def _corner(shape: Any, layout: Any) -> tuple[int, int]:
-    """(top, left) of a shape, from the layout where the slide does not say."""
+    """Returns (top, left) of a shape, from the layout where the slide does not say."""
     own = shape.find(f"*/{A}xfrm/{A}off") if shape.find(f"{P}xfrm/{A}off") is None else shape.find(f"{P}xfrm/{A}off")
     if own is None and layout is not None and (place := _place(shape)) != ("", ""):
         same = [
@@ -138,6 +138,6 @@ def _corner(shape: Any, layout: Any) -> tuple[int, int]:
 
 
 def _place(shape: Any) -> tuple[str, str]:
-    """(kind, number) of the layout's place that a shape fills; empty for one of its own."""
+    """Returns (kind, number) of the layout's place that a shape fills; empty texts for a shape of its own."""
     found = shape.find(f"*/{P}nvPr/{P}ph")
     return (found.get("type", "obj"), found.get("idx", "0")) if found is not None else ("", "")

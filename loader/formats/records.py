@@ -17,7 +17,7 @@ MODERN = 0x600  # version of an xls whose notes are objects
 
 
 def of_xlsb(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """(kind, body): each is the kind and the length in groups of seven bits, then the body."""
+    """Yields (kind, body) of each record: kind and length are groups of seven bits, then comes the body."""
     at = 0
     while at < len(content):
         head: list[int] = []
@@ -36,7 +36,7 @@ def of_xlsb(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def named_sheets(book: bytes) -> list[tuple[str, str]]:
-    """(name, relation) of each sheet of an xlsb."""
+    """Returns (name, relation) of each sheet of an xlsb."""
     return [_words(body, 8)[::-1] for kind, body in of_xlsb(book) if kind == SHEET]
 
 
@@ -61,13 +61,13 @@ def notes(part: bytes) -> dict[Cell, str]:
 
 
 def unsigned(words: str, authors: Collection[str]) -> str:
-    """A note without the name that Excel writes before it."""
+    """Returns a note without the author that Excel writes before it."""
     author = next((one for one in authors if one and words.startswith(f"{one}:")), "")
     return words.removeprefix(f"{author}:").strip()
 
 
 def _words(body: bytes, at: int) -> tuple[str, str]:
-    """A string of an xlsb, and the one behind it."""
+    """Returns a string of an xlsb, and the one behind it."""
     strings: list[str] = []
     for _ in range(2):
         end = at + 4 + 2 * min(_number(body, at, 4), len(body))
@@ -87,13 +87,13 @@ class Sheet:
     old: dict[Cell, str] = field(default_factory=dict)  # notes of before Excel 97
 
     def placed(self) -> dict[Cell, str]:
-        """Notes by their cells; takes them out of the texts."""
+        """Returns the notes by their cells; takes them out of the texts."""
         own = {at: unsigned(one_line(self.texts.pop(id_, "")), [who]) for at, (id_, who) in self.notes.items()}
         return {at: words for at, words in (self.old | own).items() if words}
 
 
 def sheets(stream: bytes) -> dict[str, Sheet]:
-    """By name. Raises BadDocument for a workbook with a password."""
+    """Returns the sheets of an xls by name. Raises BadDocument for a workbook with a password."""
     sheet_of: dict[str, Sheet] = {}
     starts: dict[int, str] = {}
     sheet, version, id_, left, at = Sheet(), MODERN, 0, 0, 0
@@ -127,5 +127,5 @@ def sheets(stream: bytes) -> dict[str, Sheet]:
 
 
 def _text(body: bytes) -> str:
-    """Characters behind a byte that says how wide they are."""
+    """Returns the characters behind a byte that says how wide they are."""
     return body[1:].decode("utf-16-le" if body[:1] == b"\1" else "latin-1", "replace").rstrip("\0")

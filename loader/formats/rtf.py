@@ -45,7 +45,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _with_notes(content: str) -> str:
-    """Footnotes in brackets: striprtf takes them for what is not printed."""
+    """Puts footnotes in brackets: striprtf takes them for what is not printed."""
     pieces, at, groups = list[str](), 0, list[bool]()
     for brace in BRACE.finditer(content) if "\\footnote" in content else ():
         if brace[0] == "{":

@@ -70,7 +70,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _texts(rows: list[list[Any]], formats: dict[tuple[int, int], str]) -> Iterator[list[str]]:
-    """Most cells of a sheet that goes far are empty."""
+    """Yields the cells of each row as texts; empty ones fast, since a large sheet has mostly those."""
     for n, row in enumerate(rows):
         yield ["" if cell == "" else _text(cell, formats.get((n, column))) for column, cell in enumerate(row)]
 
@@ -80,7 +80,7 @@ def _text(cell: Any, code: str | None) -> str:
 
 
 def _rows(book: CalamineWorkbook, name: str, content: bytes) -> tuple[list[list[Any]], list[Range]]:
-    """(cells, which of them are merged). Raises FAULTS."""
+    """Returns (cells, ranges of merged ones). Raises FAULTS."""
     try:
         return _cells(book, name)
     except FAULTS:
@@ -95,7 +95,7 @@ def _cells(book: CalamineWorkbook, name: str) -> tuple[list[list[Any]], list[Ran
 
 
 def _spread(rows: list[list[str]], merged: list[Range]) -> None:
-    """Has a merged cell's words in each place that it takes; a title over a row that is else empty stays one."""
+    """Copies a merged cell's words to each place that it takes; a title over an otherwise empty row stays once."""
     left = extent.MAX_CELLS  # ranges of a hostile file may lie on one another
     for (top, first), (bottom, last) in merged:
         words = rows[top][first] if top < len(rows) and first < len(rows[top]) else ""
@@ -106,14 +106,14 @@ def _spread(rows: list[list[str]], merged: list[Range]) -> None:
 
 
 def _mended(content: bytes) -> bytes:
-    """An xlsx whose cells are what they say: the library gives up a sheet for one number that is none."""
+    """Returns the xlsx with invalid numbers as texts: for one such cell the library gives up the whole sheet."""
     with zipped.check(content) as archive:
         every = {name: zipped.content(archive, name) for name in extent.sheets(archive)}
         return _packed(archive, {name: NUMBER.sub(_as_it_says, part) for name, part in every.items()})
 
 
 def _packed(archive: zipfile.ZipFile, others: dict[str, bytes]) -> bytes:
-    """The archive with other content of some of its files."""
+    """Returns the archive with the content of `others` in place of its own."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as anew:
         for name in zipped.files(archive):
@@ -122,7 +122,7 @@ def _packed(archive: zipfile.ZipFile, others: dict[str, bytes]) -> bytes:
 
 
 def _as_it_says(cell: re.Match[bytes]) -> bytes:
-    """The text of a number that is none; a number without its form where that is a date that never comes."""
+    """Returns a cell with an invalid number as text, or without its format where that makes an impossible date."""
     kind = TYPE.search(cell["head"])
     if kind is not None and kind[1] != b"n":
         return cell[0]
@@ -135,7 +135,7 @@ def _as_it_says(cell: re.Match[bytes]) -> bytes:
 
 
 class _Sheet:
-    """One sheet on its way to text."""
+    """The rows of a sheet with their merged cells, read from the head downwards."""
 
     def __init__(self, composer: Composer, name: str, rows: list[list[str]], overlay: Overlay) -> None:
         self._composer = composer
@@ -170,7 +170,7 @@ class _Sheet:
             self._composer.block(words)
 
     def _head(self, top: int) -> tuple[int, list[str]]:
-        """(last row of the head, the columns' names): where cells in it are merged, it goes down as they do."""
+        """Returns (last row of the head, the columns' names); the head goes down as far as merged cells in it."""
         ranges = [
             (first, last)
             for first, last in self._overlay.merged
@@ -197,7 +197,7 @@ def _reference(row: int, column: int) -> str:
 
 
 def _header(rows: list[list[str]]) -> int | None:
-    """The row that names the columns; None where it holds numbers other than years, or no row is below it."""
+    """Returns the row that names the columns; None where it holds numbers other than years, or is the last."""
     n = header.row_of(rows)
     n = n + 1 if n is not None and _is_title(rows[n : n + 3]) else n
     numbers = {cell for cell in rows[n] if _is_number(cell)} if n is not None else set()
@@ -208,8 +208,7 @@ def _header(rows: list[list[str]]) -> int | None:
 
 
 def _is_title(rows: list[list[str]]) -> bool:
-    """Whether the first row, of words over several columns, stands above the one that names each: other words in all
-    of these, with numbers below."""
+    """Returns whether the first row titles several columns: others are named below it, over numbers."""
     if len(rows) < 3 or not all(rows[1]) or rows[0][0] in ("", rows[1][0]) or any(map(_is_number, rows[1])):
         return False
     return any(map(_is_number, rows[2])) and any(one and one == other for one, other in pairwise(rows[0]))
@@ -224,7 +223,7 @@ def _is_number(cell: str) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as a person reads it: 31 rather than 31.0, a date without midnight."""
+    """Returns a cell as a person reads it: 31 rather than 31.0, a date without midnight."""
     match value:
         case bool():
             return "yes" if value else "no"

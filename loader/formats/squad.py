@@ -31,7 +31,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _articles(root: Any) -> list[tuple[str, list[str]]]:
-    """Titles, each with its texts. Raises BadDocument."""
+    """Returns (title, texts) of each article. Raises BadDocument."""
     try:
         articles = [(one["title"], [each["context"] for each in one["paragraphs"]]) for one in root["data"]]
     except (LookupError, TypeError):
@@ -42,5 +42,5 @@ def _articles(root: Any) -> list[tuple[str, list[str]]]:
 
 
 def readable(title: str) -> str:
-    """SQuAD writes an article's title as its address does: Super_Bowl_50."""
+    """Returns an article's title with blanks: SQuAD writes `Super_Bowl_50`."""
     return title.replace("_", " ")

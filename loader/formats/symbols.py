@@ -12,7 +12,7 @@ FONTS = {"wingdings": BOXES | BULLETS | FACES, "wingdings 2": CHECKS, "symbol": 
 
 
 def symbol(font: str, number: str) -> str | None:
-    """The character that it looks like; None for one that is not known."""
+    """Returns the character that a sign looks like; None for an unknown one."""
     try:
         code = int(number, 16)
     except ValueError:

@@ -53,7 +53,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Item:
-    """One document of pairs."""
+    """Returns a table of names and values as one document."""
     composer = Composer()
     for number, row in rows:
         composer.at(row=number)
@@ -62,7 +62,7 @@ def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Item:
 
 
 def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]] | Skipped]:
-    """The rows that are not blank, with their numbers from 1."""
+    """Yields (number from 1, row) of rows that are not blank."""
     for number in count(1):
         try:
             row = next(rows, None)
@@ -76,7 +76,7 @@ def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[i
 
 
 def _delimiter(sample: list[str]) -> str:
-    """The one that cuts most lines into the same number of cells, more than one."""
+    """Returns the character that cuts most lines into the same number of cells, more than one."""
     best, most = ",", 0
     for delimiter in DELIMITERS:
         counts = Counter(len(row) for row in csv.reader((f"{line}\n" for line in sample), delimiter=delimiter) if row)

@@ -20,7 +20,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _to_first_words(lines: Iterator[str]) -> Iterator[str]:
-    """Lines up to the first that is not blank, that one included."""
+    """Yields the lines up to and with the first that is not blank."""
     for line in lines:
         yield line
         if line.strip():
@@ -37,7 +37,7 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _pages(source: SourceFile, lines: Iterator[str]) -> Iterator[Item]:
-    """Pages are named by their title below the file; a title met again gets a number."""
+    """Yields a document for each `# Title`, named by it below the file; a repeated title gets a number."""
     counts: Counter[str] = Counter()
     title, body = "", list[str]()
     size = 0  # characters of the body, so that one page without end does not fill the memory

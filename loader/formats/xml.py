@@ -81,7 +81,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _root(content: bytes) -> tuple[Any, str]:
-    """(root, where it stops to be XML; empty where all of it is). Raises BadDocument."""
+    """Returns (root, the place where the file stops to be XML; empty for none). Raises BadDocument."""
     own = set(DEFINED.findall(content))
     filled = ENTITY.sub(lambda match: match[0] if match[1] in own else _unfolded(match[1]), content)
     root, fault = _parsed(filled)
@@ -104,9 +104,7 @@ def _parsed(content: bytes) -> tuple[Any, str]:
 
 
 def _unfolded(name: bytes) -> bytes:
-    """An entity that the file does not define: of DocBook's own, which are those of HTML, or of the file that this one
-    is a part of; then its name is all there is.
-    """
+    """Returns the text for an entity that the file does not define: HTML's, as DocBook has them, else its name."""
     if name in (b"lt", b"gt", b"amp", b"quot", b"apos"):
         return b"&%b;" % name
     code = html.entities.name2codepoint.get(name.decode())
@@ -114,12 +112,12 @@ def _unfolded(name: bytes) -> bytes:
 
 
 def _name(node: Any) -> str:
-    """Without its namespace, or a prefix that nobody declared; empty for what is no element."""
+    """Returns an element's name without namespace or undeclared prefix; empty for comments and the like."""
     return node.tag.rpartition("}")[2].rpartition(":")[2] if isinstance(node.tag, str) else ""
 
 
 class _Walk:
-    """Depth first; libxml2 lets no element be deeper than 256."""
+    """A walk over the tree, depth first; libxml2 allows 256 levels."""
 
     def __init__(self, composer: Composer) -> None:
         self.composer = composer

@@ -20,7 +20,7 @@ FAULTS = (*DAMAGE, lzma.LZMAError)
 
 
 def check(packed: bytes) -> zipfile.ZipFile:
-    """The zip file in `packed`. Raises BadDocument where it is none or holds more than a file of documents would."""
+    """Opens the zip file in `packed`. Raises BadDocument for other bytes, and for more content than a document has."""
     refuse_protected(packed)
     try:
         archive = zipfile.ZipFile(io.BytesIO(packed))
@@ -50,7 +50,7 @@ def refuse_protected(content: bytes) -> None:
 
 
 def content(archive: zipfile.ZipFile, name: str) -> bytes:
-    """One file of it. Never gives more than it declared, which `check` has bounded. Raises BadDocument."""
+    """Returns one file of the archive, never more than the size that `check` has seen. Raises BadDocument."""
     try:
         return archive.read(name)
     except KeyError:
@@ -60,5 +60,5 @@ def content(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def files(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Names of the files in it, in order, without folders."""
+    """Yields the names of the archive's files, in order, without folders."""
     yield from sorted({entry.filename for entry in archive.infolist() if not entry.is_dir()})

@@ -19,7 +19,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NotFetched(Exception):
-    """A page that is not taken, with the reason."""
+    """A page is not taken, for the reason that it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class PageAddress:
 
     @classmethod
     def parse(cls, url: str) -> "PageAddress":
-        """Raises BadDocument for what is no address of a page."""
+        """Parses an address. Raises BadDocument where it is none of a page."""
         try:
             parts = urlsplit(urldefrag(url.strip()).url)
             port = parts.port
@@ -59,7 +59,7 @@ class PageAddress:
 
     @property
     def name(self) -> str:
-        """The name of its document: the address without scheme and escapes."""
+        """The name of the page's document: the address without scheme and escapes."""
         return self.authority + unquote(self.target)
 
     @property
@@ -68,7 +68,7 @@ class PageAddress:
 
     @property
     def site(self) -> tuple[str, int]:
-        """Returns host and port; http and https at their own ports are one site."""
+        """The host and the port; http and https at their own ports are one site."""
         return self.host, 0 if self.port in PORTS.values() else self.port
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def is_address(word: str) -> bool:
 
 
 def resolve(address: PageAddress, allow_private: bool) -> list[str]:
-    """The IP addresses of its host, all of them checked. Raises NotFetched."""
+    """Returns the IP addresses of the host, all of them checked. Raises NotFetched."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -93,14 +93,14 @@ def resolve(address: PageAddress, allow_private: bool) -> list[str]:
 
 
 def is_public(number: str) -> bool:
-    """Whether an IP address is one of the internet's, whatever it is wrapped in."""
+    """Returns whether an IP address belongs to the public internet, also where IPv6 wraps it."""
     ip = _unwrapped(ipaddress.ip_address(number.partition("%")[0]))
     is_local = isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or is_local)
 
 
 def _unwrapped(ip: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 address leads to."""
+    """Returns the IPv4 address that an IPv6 address leads to."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
     if ip in NAT64:

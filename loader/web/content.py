@@ -37,7 +37,7 @@ def format_of(headers: HTTPMessage, path: str) -> Format | None:
 
 
 def as_utf8(content: bytes, headers: HTTPMessage) -> bytes:
-    """A text in the encoding that its server names; as it is where that is none, or wrong: the reader finds out."""
+    """Returns a text as UTF-8 by the encoding that its server names; unchanged where that is missing or wrong."""
     try:
         name = codecs.lookup(headers.get_content_charset() or "").name
         known = {codecs.lookup(one).name for one in (*ENCODINGS, *ALSO_TOLD)}

@@ -35,7 +35,7 @@ class Page:
 
 @dataclass(slots=True)
 class Fetcher:
-    """Fetches pages one after the other; belongs to the thread that does."""
+    """Fetches pages one after the other, in one thread."""
 
     allow_private: bool = False
     deadline: float = field(default_factory=lambda: monotonic() + PAGE_SECONDS)  # by monotonic(), for all pages

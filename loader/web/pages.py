@@ -60,7 +60,7 @@ class WebPages:
         return self._done
 
     def has_gone(self, id_: str, origin: str) -> bool:
-        """Whether the page of a document is no longer there, no longer holds it, or is no longer in its sitemap.
+        """Returns whether a document's page is gone, no longer holds it, or is no longer in its sitemap.
 
         Where a sitemap was not read to its end, what it does not list stays.
         """
@@ -87,7 +87,7 @@ class WebPages:
             yield Skipped(", ".join(map(str, self._starts)), reason)
 
     def _read(self, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
-        """A page, or a sitemap and what it names."""
+        """Yields the documents of a page, or of the pages of a sitemap."""
         url = str(address)
         if url in self._addresses:
             return
@@ -179,7 +179,7 @@ class WebPages:
 
 
 def _is_below(page: PageAddress, sitemap: PageAddress) -> bool:
-    """A sitemap is for the pages of its folder, as its protocol has it."""
+    """Returns whether the page is in the sitemap's folder: the protocol allows it no others."""
     return page.site == sitemap.site and page.path.startswith(sitemap.path.rpartition("/")[0] + "/")
 
 
@@ -197,7 +197,7 @@ def _stamp(page: Page) -> Stamp:
 
 
 def _conditions(stamp: Stamp) -> dict[str, str]:
-    """Headers by which a server can say that a page is as it was."""
+    """Returns the headers by which a server can say that a page has not changed."""
     if len(stamp) != 3:
         return {}
     etag, changed, _ = map(str, stamp)

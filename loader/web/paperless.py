@@ -52,7 +52,7 @@ class Paperless:
         return self._done
 
     def has_gone(self, _id: str, origin: str) -> bool:
-        """Whether the server, which listed all that it has, lists this one no more; an empty one removes nothing."""
+        """Returns whether the server's whole list lacks this document; an empty list removes nothing."""
         is_its = origin.startswith(self._base + "/documents/")
         return is_its and self._is_whole and bool(self._addresses) and origin not in self._addresses
 
@@ -133,7 +133,7 @@ class Paperless:
 def source(
     words: list[str], token: str, prefix: str, known: KnownFiles | None, bounds: Bounds | None = None
 ) -> Paperless | None:
-    """The server that a command names, alone; None where it names none. Raises BadDocument."""
+    """Returns the server where it is a command's only source, None where it names none. Raises BadDocument."""
     if not any(map(is_paperless, words)):
         return None
     if len(words) > 1:

@@ -33,7 +33,7 @@ class Robots:
         return self._by_origin[address.origin]
 
     def _read(self, address: PageAddress) -> "Protego":
-        """A host without a robots.txt allows all; one whose server fails allows nothing."""
+        """Reads the rules. A host without a robots.txt allows all; one whose server fails allows nothing."""
         page = self._fetch(PageAddress.parse(f"{address.origin}/robots.txt"), MAX_ROBOTS)
         if page.status in (401, 403):
             raise NotFetched(f"{address.origin}/robots.txt is refused with HTTP {page.status}, which forbids the rest")

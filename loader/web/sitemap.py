@@ -22,7 +22,7 @@ class Sitemap:
 
 
 def unpacked(content: bytes) -> bytes:
-    """Raises NotFetched for a damaged gzip file, and for one that holds too much."""
+    """Returns a sitemap's bytes. Raises NotFetched for a damaged gzip file, and for one that holds too much."""
     if not content.startswith(GZIP):
         return content
     unpacker = zlib.decompressobj(wbits=31)
@@ -42,7 +42,7 @@ def is_sitemap(content: bytes) -> bool:
 
 
 def parse(content: bytes) -> Sitemap:
-    """Raises NotFetched for what is no XML, or has a document type: entities may unfold without end."""
+    """Parses a sitemap. Raises NotFetched where it is no XML, or has a document type: entities may grow endlessly."""
     if b"<!DOCTYPE" in content:
         raise NotFetched("a sitemap with a document type; that is none")
     addresses = Sitemap()

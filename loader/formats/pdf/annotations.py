@@ -39,7 +39,7 @@ class Annotations:
 
 
 def found(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Annotations:
-    """Raises PdfiumError."""
+    """Returns the annotations of a page. Raises PdfiumError."""
     over = Annotations([], [], [])
     for n in range(min(raw.FPDFPage_GetAnnotCount(page.raw), MAX_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, n)
@@ -86,7 +86,7 @@ def _text(annotation: raw.FPDF_ANNOTATION, key: bytes) -> str:
 
 
 def _read(call: Callable[..., int]) -> str:
-    """A text that a function of pdfium writes in UTF-16; it returns its length in bytes."""
+    """Reads a text by a function of pdfium, which writes UTF-16 and returns its length in bytes."""
     length = call(None, 0)
     buffer = ctypes.create_string_buffer(length + 2)
     call(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), length)
@@ -98,7 +98,7 @@ def _read(call: Callable[..., int]) -> str:
 
 
 def fill(lines: list[TextLine], fields: list[Field]) -> None:
-    """Puts each value behind the words that name it: left of it, or above it; a box that is ticked, before its own."""
+    """Puts each value behind the words left of it or above it, which name it; a ticked box before its words."""
     for field in sorted(fields, key=lambda field: (-field.top, field.left)):
         row = [line for line in lines if overlap(line, field)]
         after = [
@@ -124,7 +124,7 @@ def _above(lines: list[TextLine], field: Field) -> list[TextLine]:
 
 
 def _label(lines: list[TextLine], field: Field, above: bool = False) -> tuple[TextLine, int] | None:
-    """(a line, the number in it of the last word that names the field)"""
+    """Returns (the line, the number in it of the last word that names the field)."""
     words = [
         (line, n)
         for line in lines

@@ -1,4 +1,4 @@
-"""Whether what a page's fonts say is text: some have no table of which letters their shapes are."""
+"""Tells whether a page's characters are text: some fonts have no table of the letters that their shapes mean."""
 
 import re
 import unicodedata
@@ -28,5 +28,5 @@ def _is_unknown(character: str) -> bool:
 
 
 def _may_be_long(word: str) -> bool:
-    """An address, a path, a number; or of a script that has no blanks."""
+    """Returns whether a long word is no fault: an address, a path, a number, or of a script without blanks."""
     return len(MARKED.findall(word)) > 2 or WITHOUT_BLANKS.search(word) is not None

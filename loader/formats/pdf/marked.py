@@ -21,7 +21,7 @@ MARGIN = 2  # pixels around the words
 
 
 def png(content: bytes, number: int, before: str, words: str) -> bytes:
-    """Page `number` of a file, from 1; `before` is what its text says ahead of the words. Raises BadDocument."""
+    """Returns page `number` (from 1) as PNG, `words` marked where they follow the text `before`. Raises BadDocument."""
     try:
         document = pdfium.PdfDocument(content)
         try:
@@ -48,7 +48,7 @@ def _picture(page: pdfium.PdfPage, before: str, words: str) -> NDArray[np.uint8]
 
 
 def _boxes(text: pdfium.PdfTextPage, before: str, words: str) -> list[tuple[float, float, float, float]]:
-    """The box of each line that the words stand in; none where the page does not have them."""
+    """Returns the box of each line that the words stand in; none where the page lacks them."""
     (letters, places), (phrase, _) = _letters(text.get_text_range()), _letters(words)
     starts = [n for n in range(len(letters)) if letters.startswith(phrase, n)] if phrase else []
     if not starts:
@@ -59,7 +59,7 @@ def _boxes(text: pdfium.PdfTextPage, before: str, words: str) -> list[tuple[floa
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """Letters and figures, and the character that each comes from."""
+    """Returns the letters and figures of a text, and the number of the character that each comes from."""
     every = [
         (letter, n)
         for n, character in enumerate(text)

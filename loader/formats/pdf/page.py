@@ -47,7 +47,7 @@ class Word:
 
 @dataclass(slots=True)
 class Words:
-    """Words side by side, at least one."""
+    """One or more words side by side."""
 
     words: list[Word]
 
@@ -92,13 +92,13 @@ class _Box(Protocol):
 
 
 def overlap(first: _Box, second: _Box) -> bool:
-    """Whether both stand in one line."""
+    """Returns whether both stand in one line."""
     shared = min(first.top, second.top) - max(first.bottom, second.bottom)
     return shared > SAME_LINE * min(first.top - first.bottom, second.top - second.bottom)
 
 
 def lines(page: pdfium.PdfPage) -> list[TextLine]:
-    """Raises PdfiumError."""
+    """Returns the lines of a page in reading order. Raises PdfiumError."""
     texts: list[TextLine] = []
     text = page.get_textpage()
     try:
@@ -113,19 +113,19 @@ def lines(page: pdfium.PdfPage) -> list[TextLine]:
 
 
 def is_leftwards(lines: list[TextLine]) -> bool:
-    """Whether most of it is read from right to left."""
+    """Returns whether most of the words are read from right to left."""
     kinds = [unicodedata.bidirectional(letter) for line in lines for word in line.words for letter in word.text]
     return kinds.count("R") + kinds.count("AL") > kinds.count("L")
 
 
 def turn(lines: list[TextLine]) -> None:
-    """Has words that go from right to left stand as in a mirror, where columns and rows are as in other scripts."""
+    """Mirrors the words of a page that is read from right to left: columns then run as in other scripts."""
     for word in (word for line in lines for word in line.words):
         word.left, word.right = -word.right, -word.left
 
 
 def _goes_on(before: TextLine, after: TextLine) -> bool:
-    """Whether pdfium cut a line in two, as it does behind a superscript."""
+    """Returns whether pdfium cut one line in two here, as it does behind a superscript."""
     first, last, word = before.words[0], before.words[-1], after.words[0]
     high = min(first.height, word.height)
     return high > 0 and overlap(first, word) and -0.3 * high < word.left - last.right < JOINED * high
@@ -142,7 +142,7 @@ def _join(before: TextLine, after: TextLine) -> None:
 
 
 class _Characters:
-    """The characters of one page, by number. pdfium counts in units of UTF-16, as this does."""
+    """The characters of one page, by their number in units of UTF-16, in which pdfium counts."""
 
     def __init__(self, text: pdfium.PdfTextPage, rotation: int) -> None:
         self._text = text.raw
@@ -175,7 +175,7 @@ class _Characters:
         return top < bottom and other_left < right and left < other_right
 
     def box(self, n: int) -> tuple[float, float, float, float]:
-        """Returns left, right, bottom, top."""
+        """Returns (left, right, bottom, top) of a character."""
         raw.FPDFText_GetLooseCharBox(self._text, n, self._to_box)
         box = self._box
         if not self._rotation:
@@ -200,7 +200,7 @@ class _Characters:
         return Word(clean(text), left, right, bottom, top)
 
     def _scripted(self, start: int, end: int) -> Word:
-        """A word with `^` before what is raised and `_` before what is lowered in it."""
+        """Returns a word with `^` before its raised characters and `_` before its lowered ones."""
         boxes = [self.box(n) for n in range(start, end)]
         _, _, bottom, top = max(boxes, key=lambda box: box[3] - box[2])
         levels = [_level(box, bottom, top) for box in boxes]
@@ -219,7 +219,7 @@ class _Characters:
 
 
 def _level(box: tuple[float, float, float, float], bottom: float, top: float) -> int:
-    """1 for a raised character, -1 for a lowered one."""
+    """Returns 1 for a raised character, -1 for a lowered one, 0 for others."""
     high = top - bottom
     if box[3] - box[2] >= SMALL * high:
         return 0
@@ -229,7 +229,7 @@ def _level(box: tuple[float, float, float, float], bottom: float, top: float) ->
 
 
 def _is_told(before: list[str], piece: str, after: str) -> bool:
-    """Figures are; letters only behind a single letter, a figure or a bracket: LaTeX's own name has some, too."""
+    """Returns whether a raised piece gets a mark: figures do, letters only behind one letter, figure or bracket."""
     base = before[-1]
     if not any(character.isalnum() for character in piece) or (not base[-1:].isalnum() and base[-1:] not in ")]}|.,;:"):
         return False
@@ -245,7 +245,7 @@ def _words(text: str) -> Iterator[re.Match[str]]:
 
 
 def _units(text: pdfium.PdfTextPage) -> str:
-    """The page's text with a character for each unit of UTF-16, so that numbers agree with pdfium's."""
+    """Returns the page's text with a character for each unit of UTF-16: numbers then agree with pdfium's."""
     count = text.count_chars()
     buffer = ctypes.create_string_buffer(2 * (count + 1))
     read = raw.FPDFText_GetText(text.raw, 0, count, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)))
@@ -261,7 +261,7 @@ def _has_pairs(units: "array[int]") -> bool:
 
 
 def clean(text: str) -> str:
-    """Ligatures as letters, pairs of surrogates as one character; without what no encoding or index has room for."""
+    """Returns a text with ligatures as letters and surrogate pairs as characters, without what can't be encoded."""
     if text.isascii() and text.isprintable():
         return text
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -35,7 +35,7 @@ LIST_ITEM = re.compile(r"(?:[-•*▪◦–]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """Lines downwards, an empty one where there is room between two, and tables; what is kept of a page."""
+    """The text of a page: lines downwards, an empty one for a wide gap, and tables."""
 
     blocks: list[str | Table]
     margin: frozenset[int]  # numbers of the blocks that stand highest and lowest
@@ -61,7 +61,7 @@ def page_text(blocks: list[TextLine | Table]) -> PageText:
 
 
 def _usual_gap(blocks: list[TextLine | Table]) -> float:
-    """Between the lines of a paragraph, as a share of their height."""
+    """Returns the usual gap between two lines of a paragraph, as a share of their height."""
     gaps = [
         (one.bottom - other.top) / one.height
         for one, other in pairwise(blocks)
@@ -83,7 +83,7 @@ def _is_apart(before: TextLine, line: TextLine, after: TextLine | Table | None, 
 
 
 def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[tuple[int, str]]]) -> None:
-    """Adds the text of all pages. Entries of `outline` are (level, title), by the index of their page."""
+    """Adds the text of all pages; `outline` has (level, title) of its entries by the page's index."""
     running = _running(pages)
     heads: set[str] = set()  # of them
     last: Table | None = None  # what the page before ended with
@@ -118,7 +118,7 @@ def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[t
 
 
 def _parts(blocks: list[str | Table], titles: set[str]) -> Iterator[str | Table]:
-    """Paragraphs and tables."""
+    """Yields the paragraphs and tables of a page."""
     width = max((len(block) for block in blocks if isinstance(block, str)), default=0)
     for is_line, run in groupby(blocks, lambda block: isinstance(block, str)):
         if is_line:
@@ -128,7 +128,7 @@ def _parts(blocks: list[str | Table], titles: set[str]) -> Iterator[str | Table]
 
 
 def _add_table(composer: Composer, table: Table, last: Table | None) -> Table:
-    """Returns it with the header that it goes on under, where it is the rest of the page before's last one."""
+    """Adds a table; returns it, under the header of the last page's last table if it goes that one on."""
     rows, header = table.rows, table.rows[0] if table.has_header else None
     if last is not None and _goes_on(last, table):
         header = last.rows[0] if last.has_header else None
@@ -150,7 +150,7 @@ def _begins(part: str | Table, title: str) -> bool:
 
 
 def _running_shapes(page: PageText, at: int, n: int, running: set[str], titles: set[str]) -> set[str]:
-    """The shapes of a line that make it a running head; none where it is none."""
+    """Returns the shapes by which a line is a running head; none where it is not."""
     block = page.blocks[at]
     if at not in page.margin or not isinstance(block, str) or block.casefold() in titles:
         return set()
@@ -158,7 +158,7 @@ def _running_shapes(page: PageText, at: int, n: int, running: set[str], titles: 
 
 
 def _shapes(line: str, page: int) -> set[str]:
-    """The line with its numbers as they are or counted from the page's own, so that `3 of 40` is alike on all pages.
+    """Returns a line's shapes: its numbers as they are, or less the page's own, so that all `3 of 40` are alike.
 
     A word with a number behind it, like `Section 3`, is a heading; unless the word says that a page is numbered.
     """
@@ -173,7 +173,7 @@ def _shapes(line: str, page: int) -> set[str]:
 
 
 def _running(pages: list[PageText]) -> set[str]:
-    """Shapes of lines that stand at the top or bottom of most pages: running heads, page numbers."""
+    """Returns the shapes of lines at the top or bottom of most pages: running heads, page numbers."""
     if len(pages) < LEAST_PAGES:
         return set()
     counts: Counter[str] = Counter()
@@ -187,7 +187,7 @@ def _running(pages: list[PageText]) -> set[str]:
 
 
 def _paragraphs(lines: list[str], titles: set[str], width: int) -> Iterator[str]:
-    """Lines joined where a sentence goes on, words that were hyphenated at a line's end put together."""
+    """Yields paragraphs: joins lines where a sentence goes on, and words that a line's end hyphenates."""
     parts: list[str] = []
     for line, after in pairwise([*lines, ""]):
         if not line:
@@ -208,5 +208,5 @@ def _paragraphs(lines: list[str], titles: set[str], width: int) -> Iterator[str]
 
 
 def _ends(line: str, width: int) -> bool:
-    """Whether a paragraph ends with this line: a short one that ends a sentence, or a very short one."""
+    """Returns whether a paragraph ends with this line: a short one that ends a sentence, or a very short one."""
     return len(line) < FULL * width and (SENTENCE_END.search(line) is not None or len(line) < 0.5 * width)

@@ -28,7 +28,7 @@ ENCRYPTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 @dataclass(slots=True)
 class _Pages:
-    """Pages of a file that were read, and those that were not; numbers are from 1."""
+    """The pages that were read, and the numbers (from 1) of those that were not."""
 
     texts: list[PageText] = field(default_factory=list)
     empty: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
-    """(the document, whether its end had to be made anew)"""
+    """Opens a file; returns (document, whether its end had to be made anew)."""
     is_mended = False
     try:
         document = pdfium.PdfDocument(content)
@@ -82,7 +82,7 @@ def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
 
 
 def _ended(content: bytes) -> bytes:
-    """A file that was cut off with an end of its own, which lists the pages that are left."""
+    """Returns a file that was cut off with a new end, which lists the pages that are there."""
     content = content[: content.rfind(b"endobj") + len(b"endobj")]
     pages = [int(found[1]) for found in PAGE.finditer(content)]
     root = max(map(int, OBJECT.findall(content)), default=0) + 1
@@ -139,7 +139,7 @@ def _blocks(
 def _recognized(
     document: pdfium.PdfDocument, number: int
 ) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table]]:
-    """Reads a page as a picture of itself, as `_blocks` reads its text."""
+    """Recognizes a page from its picture; returns (all lines, the same with tables in their places)."""
     sheet = document[number - 1]
     try:
         scale = min(DOTS / 72, MAX_SIDE / max(sheet.get_size()))
@@ -184,7 +184,7 @@ def _why(error: BaseException) -> str:
 
 
 def _named(numbers: list[int]) -> str:
-    """`pages 2, 5 to 9`"""
+    """Returns the numbers as `pages 2, 5 to 9`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -200,7 +200,7 @@ def _named(numbers: list[int]) -> str:
 
 
 def _outline(document: pdfium.PdfDocument) -> dict[int, list[tuple[int, str]]]:
-    """Page index -> (level, title) of the outline's entries that point to it, in order."""
+    """Returns, by the page's index, (level, title) of the outline's entries that point to it, in order."""
     outline: dict[int, list[tuple[int, str]]] = {}
     try:
         for count, entry in enumerate(document.get_toc()):

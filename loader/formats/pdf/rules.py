@@ -18,7 +18,7 @@ MAX_SEGMENTS = 400  # of one path
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """From `start` to `end` along its own direction, at `at` of the other one."""
+    """A rule: from `start` to `end` along its own direction, at `at` of the other one; in points."""
 
     is_vertical: bool
     at: float
@@ -27,8 +27,7 @@ class Rule:
 
 
 def rules(page: pdfium.PdfPage, is_turned: bool = False) -> list[Rule]:
-    """Finds the rules of a page, or (`is_turned`) those in a mirror; of a page that lies on its side none: its words
-    are turned, its lines are not."""
+    """Returns the rules of a page, mirrored if `is_turned`; none of a page on its side: only its words are turned."""
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > MAX_OBJECTS or page.get_rotation():
         return []
@@ -85,7 +84,7 @@ def _between(x: float, y: float, other_x: float, other_y: float) -> Iterator[Rul
 
 
 def joined(rules: list[Rule]) -> list[Rule]:
-    """Joins rules that go on in each other: each cell may have its own. None of a drawing, which has too many."""
+    """Joins rules that continue each other, as cells have them; returns none of a drawing, which has too many."""
     groups: list[Rule] = []
     for rule in sorted(rules, key=lambda rule: (rule.is_vertical, round(rule.at / NEAR), rule.start)):
         last = groups[-1] if groups else None
@@ -102,7 +101,7 @@ def joined(rules: list[Rule]) -> list[Rule]:
 
 
 def has_picture(page: pdfium.PdfPage) -> bool:
-    """Whether there may be text in what is drawn on it; a page with a frame or a few lines is as good as blank."""
+    """Returns whether a page's drawings may hold text; a page with a frame or a few lines counts as blank."""
     kinds = [
         raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page.raw, n)) for n in range(raw.FPDFPage_CountObjects(page.raw))
     ]

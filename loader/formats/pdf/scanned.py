@@ -10,13 +10,13 @@ SAME_ROW = 0.5  # of a line's height: boxes that overlap by as much stand side b
 
 
 def blocks(pixels: Any, scale: float) -> tuple[list[TextLine], list[TextLine | Table]]:
-    """(all lines, the same with tables in the place of their own); `scale` is in pixels a point. Raises BadDocument."""
+    """Returns (all lines, the same with tables in their places); `scale`: pixels a point. Raises BadDocument."""
     lines = in_rows([_placed(line, scale) for line in recognition.lines_of(pixels)])
     return lines, found(lines, list)
 
 
 def in_rows(lines: list[TextLine]) -> list[TextLine]:
-    """Lines that come downwards, those that stand side by side from left to right."""
+    """Sorts lines downwards, those side by side from left to right."""
     rows: list[list[TextLine]] = []
     for line in lines:
         if rows and rows[-1][0].bottom + SAME_ROW * line.height < line.top:

@@ -52,7 +52,7 @@ class _Cell(Words):
 
 
 def found(lines: list[TextLine], rules: Callable[[], list[Rule]]) -> list[TextLine | Table]:
-    """The lines with tables in the place of their own; `rules` is asked only where lines have gaps."""
+    """Returns the lines with tables in the places of theirs; calls `rules` only where lines have gaps."""
     cells = [_cells(line, n) for n, line in enumerate(lines)]
     if sum(len(row) > 1 for row in cells) < 2 and not _side_by_side(lines):
         return list(lines)
@@ -90,7 +90,7 @@ def _side_by_side(lines: list[TextLine]) -> bool:
 
 
 def _ruled(lines: list[TextLine], rules: list[Rule]) -> Iterator[tuple[Table, set[int]]]:
-    """Tables in grids, with the numbers of the lines that stand in them."""
+    """Yields the tables in grids, with the numbers of the lines that stand in them."""
     for group in _meeting(rules):
         columns = _levels(rule.at for rule in group if rule.is_vertical)
         edges = _levels(rule.at for rule in group if not rule.is_vertical)
@@ -118,7 +118,7 @@ def _is_within(line: TextLine, left: float, right: float, bottom: float, top: fl
 
 
 def _meeting(rules: list[Rule]) -> list[list[Rule]]:
-    """Groups of rules that touch each other, those that have both directions."""
+    """Returns the groups of rules that touch each other and have both directions."""
     groups: list[list[Rule]] = []
     for rule in joined(rules):
         met = [group for group in groups if any(_touch(rule, other) for other in group)]
@@ -128,7 +128,7 @@ def _meeting(rules: list[Rule]) -> list[list[Rule]]:
 
 
 def _touch(first: Rule, second: Rule) -> bool:
-    """Whether one meets the other at a right angle."""
+    """Returns whether one rule meets the other at a right angle."""
     return (
         first.is_vertical != second.is_vertical
         and second.start - NEAR < first.at < second.end + NEAR
@@ -137,7 +137,7 @@ def _touch(first: Rule, second: Rule) -> bool:
 
 
 def _levels(places: Iterator[float] | Sequence[float]) -> list[float]:
-    """Rising, those that are as good as the same once."""
+    """Returns the places in rising order; nearly equal ones once."""
     kept: list[float] = []
     for place in sorted(places):
         if not kept or place - kept[-1] > NEAR:
@@ -146,7 +146,7 @@ def _levels(places: Iterator[float] | Sequence[float]) -> list[float]:
 
 
 def _rows_of_grid(lines: list[TextLine], columns: list[float], edges: list[float]) -> list[list[str]]:
-    """Downwards. Where the grid parts no rows, each line is one."""
+    """Returns the rows of a grid downwards; where it has no rules between rows, each line is one."""
     bands: list[list[list[Word]]] = [[[] for _ in columns[1:]] for _ in edges[1:]]
     for line in lines:
         for word in line.words:
@@ -166,7 +166,7 @@ def _between(edges: list[float], place: float) -> int:
 
 
 def _split(band: list[list[Word]]) -> list[list[str]]:
-    """The rows of a band without rules in it: one begins where the first column has words."""
+    """Returns the rows of a band without rules: a row begins where the first column has words."""
     words = sorted((word for cell in band for word in cell), key=lambda word: -word.top)
     starts = _levels([word.bottom for word in band[0]]) if band[0] else []
     if len(starts) < 2 or not words:
@@ -211,7 +211,7 @@ def _may_begin(cells: list[list[_Cell]], at: int) -> bool:
 
 
 def _stop(cells: list[list[_Cell]], start: int) -> int:
-    """The end of the lines from `start` on whose cells keep to the same columns."""
+    """Returns the end of the lines from `start` on whose cells keep to the same columns."""
     columns: list[tuple[float, float]] = []
     last_full = stop = start
     for n in range(start, len(cells)):
@@ -228,7 +228,7 @@ def _stop(cells: list[list[_Cell]], start: int) -> int:
 
 
 def _is_near(before: list[_Cell], row: list[_Cell], after: list[_Cell]) -> bool:
-    """Right below, or as much as the cell beside it is high, which is drawn next or was drawn before."""
+    """Returns whether a row is right below the last, or below the height of a cell that is drawn next to it."""
     height = max(before[0].top - before[0].bottom, 1.0)
     down = before[0].bottom - row[0].top
     rises = after[0].bottom > row[0].top - height and after[0].left > row[0].right
@@ -246,12 +246,12 @@ def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _is_leader(cell: _Cell) -> bool:
-    """A row of dots, as contents have them."""
+    """Returns whether a cell is a row of dots, as in contents."""
     return "...." in cell.text.replace(" ", "")
 
 
 def _bands(run: list[_Cell]) -> list[list[_Cell]]:
-    """Cells side by side, downwards."""
+    """Returns the bands of cells side by side, downwards."""
     bands: list[list[_Cell]] = []
     for cell in sorted(run, key=lambda cell: -cell.middle):
         if bands and overlap(bands[-1][0], cell):
@@ -277,7 +277,7 @@ def _table(run: list[_Cell]) -> Table | None:
 
 
 def _rows(bands: list[list[_Cell]], columns: list[float]) -> list[list[str]]:
-    """Bands put together where a cell has several lines."""
+    """Returns the rows; bands are joined where a cell has several lines."""
     gaps = [above[0].bottom - below[0].top for above, below in pairwise(bands)]
     height = median(band[0].top - band[0].bottom for band in bands)
     rows: list[list[list[str]]] = []
@@ -300,7 +300,7 @@ def _column(columns: list[float], cell: _Cell) -> int:
 
 
 def _is_list(run: list[_Cell], columns: list[tuple[float, float]]) -> bool:
-    """Whether the first of two columns has bullets or numbers only."""
+    """Returns whether the first of two columns has only bullets or numbers."""
     marks = [cell.text for cell in run if cell.left < columns[0][1]]
     return len(columns) == 2 and all(
         mark in ITEM or mark.rstrip(".)").lstrip("(").isdigit() or len(mark) < 2 for mark in marks
@@ -308,7 +308,7 @@ def _is_list(run: list[_Cell], columns: list[tuple[float, float]]) -> bool:
 
 
 def _is_code(run: list[_Cell]) -> bool:
-    """Whether many of the words have characters of one width, to a hair; the same word counts once."""
+    """Returns whether many words have characters of one width; the same word counts once."""
     widths: dict[str, float] = {}
     for word in (word for cell in run for word in cell.words):
         letters = "".join(filter(str.isalpha, word.text))
@@ -321,7 +321,7 @@ def _is_code(run: list[_Cell]) -> bool:
 
 
 def _is_header(row: list[str], body: list[list[str]], is_sure: bool) -> bool:
-    """Names for all columns but perhaps the first; over figures, or (`is_sure`) over words as well."""
+    """Returns whether a row names all columns (but perhaps the first) over figures; if `is_sure`, over words, too."""
     if not all(row[1:]) or not body:
         return False
     names = [bool(name) and (not _has_figure(name) or YEAR.fullmatch(name) is not None) for name in row]

@@ -61,7 +61,7 @@ def shardqa_(
 
 
 def main(program: typer.Typer = app) -> None:
-    """Run a program, and turn a fault of its user into a line and an exit code."""
+    """Runs a program, and turns a fault of its user into a line and an exit code."""
     command: Any = typer.main.get_command(program)
     if program is not app:
         spell_switches(command)

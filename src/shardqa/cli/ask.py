@@ -101,7 +101,7 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
 
 
 def _named(part: Part | Answer | Candidate, answer: Answer) -> str:
-    """The document, with its corpus where several were asked."""
+    """Returns the document's name, with its corpus where several were asked."""
     corpus = part.document_corpus if isinstance(part, Answer) else part.corpus
     return f"{corpus}: {part.document}" if "," in answer.corpus else str(part.document)
 
@@ -124,7 +124,7 @@ def _one_line(text: str) -> str:
 
 
 def further(answer: Answer) -> list[str]:
-    """The evidence that is not the answer's own sentence."""
+    """Returns the evidence besides the answer's own sentence."""
     assert answer.start is not None, "only an answer has evidence"
     return [_one_line(one.text) for one in answer.evidence if not one.start <= answer.start < one.end]
 
@@ -152,7 +152,7 @@ def times(answer: Answer) -> str:
 
 
 def sentence(passage: str, start: int, end: int) -> Text:
-    """The sentence around the answer, the answer highlighted."""
+    """Returns the sentence around the answer, with the answer highlighted."""
     first, last = 0, len(passage)
     for match in SENTENCE_END.finditer(passage):
         if match.end() <= start:

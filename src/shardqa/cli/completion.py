@@ -8,7 +8,7 @@ SECONDS = 2.0  # a shell waits for it
 
 
 def corpora(incomplete: str) -> list[str]:
-    """Names of corpora that begin so; none where no cluster answers in time."""
+    """Returns the corpora whose names begin so; none where no cluster answers in time."""
     from shardqa.cli.connection import settings_of
     from shardqa.engine import Engine
 
@@ -25,7 +25,7 @@ def corpora(incomplete: str) -> list[str]:
 
 
 def functions(incomplete: str) -> list[str]:
-    """Ids and names of what is registered now."""
+    """Returns the ids and names of registrations that begin so."""
     from redis.exceptions import RedisError
 
     from shardqa.cli.connection import node_client, seed_of, settings_of

@@ -1,4 +1,4 @@
-"""`shardqa config show`: what holds, and where each value comes from."""
+"""`shardqa config show`: each setting's value, and where it comes from."""
 
 import os
 import tomllib
@@ -79,7 +79,7 @@ def _setting(settings: Settings, name: str, options: set[str], carried: set[str]
 
 
 def _origin(name: str, options: set[str]) -> str | None:
-    """Names where a setting is given: by an option, else a variable, else the file; None where nowhere."""
+    """Names the place that gives a setting: an option, else a variable, else the file; None for the default."""
     variable = f"{PREFIX}{name.upper()}"
     if name in options:
         return f"option --{name}"

@@ -29,7 +29,7 @@ class _CommandSettings(Settings):
 
 
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
-    """Reads the settings: flags win over the environment, that over the file; `redis` is else the cluster of ./.data.
+    """Reads the settings: flags before the environment before the file; `redis` is by default the cluster of ./.data.
 
     Raises WrongSetting for values that are not what they should be.
     """
@@ -54,7 +54,7 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
 
 
 def filter_of(text: str | None) -> "DocumentFilter | None":
-    """Raises BadFilter."""
+    """Parses the JSON of a filter. Raises BadFilter."""
     from shardqa import filters
 
     return filters.of_text(text) if text is not None else None
@@ -85,7 +85,7 @@ def with_engine(settings: Settings, work: Callable[["Engine"], Awaitable[Result]
 
 
 def seed_of(settings: Settings) -> str:
-    """HOST:PORT of the first node of the settings that answers, else of the first."""
+    """Returns HOST:PORT of the settings' first node that answers, else of the first."""
     from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
     for host, port in settings.addresses:
@@ -101,7 +101,7 @@ def seed_of(settings: Settings) -> str:
 
 
 def node_client(settings: Settings, host: str, port: int, timeout: float = 5.0) -> "Redis":
-    """A plain client of one node, as the same user."""
+    """Returns a plain client of one node, as the same user."""
     from shardqa.cluster import node as talk
 
     return talk.client(host, port, *settings.credentials, timeout, settings.tls_options)

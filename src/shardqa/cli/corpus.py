@@ -1,4 +1,4 @@
-"""`shardqa corpus ls`, `set` and `rm`: which corpora there are, and what each does without."""
+"""`shardqa corpus ls`, `set` and `rm`: the corpora, and their switches."""
 
 import sys
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def _synonyms(file: str) -> list[str]:
 
 
 def _pins(file: str) -> list[Pin]:
-    """Raises WrongSetting."""
+    """Reads pinned answers from a file of JSON. Raises WrongSetting."""
     try:
         return [Pin.model_validate_json(line) for line in Path(file).read_text("utf-8").splitlines() if line.strip()]
     except ValidationError as error:
@@ -113,7 +113,7 @@ READ: dict[str, Callable[[str], list[Any]]] = {"synonyms": _synonyms, "pins": _p
 
 
 def _chosen(choices: list[str]) -> dict[Switch, bool]:
-    """Raises WrongSetting before anything is changed."""
+    """Returns the switches of the command line. Raises WrongSetting before anything is changed."""
     switches: dict[Switch, bool] = {}
     for choice in choices:
         if choice not in CHOICES:

@@ -83,7 +83,7 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
 
 
 def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
-    """The shard's answer as a plain GET, and the state of a shard."""
+    """Returns lines to type into redis-cli: a shard's answer by a plain GET, and the state of a shard."""
     best = ranked.passages[0]
     question, port_of_best = ranked.question.text, best.node.rpartition(":")[2]
     answer = keys.answer(
@@ -97,7 +97,7 @@ def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
 
 
 def shipped_seeds() -> Path:
-    """The folder with `documents/` and `questions.jsonl`. Raises SetupError where the package lacks it."""
+    """Returns the folder with `documents/` and `questions.jsonl`. Raises SetupError where the package lacks it."""
     folder = Path(shardqa.__file__).parent / "seeds"
     if not (folder / "questions.jsonl").is_file():
         raise SetupError(

@@ -101,7 +101,7 @@ def search(
 
 
 def marked(passage: FoundPassage) -> Text:
-    """A passage on one line, its highlights marked."""
+    """Returns a passage as one line, its highlights marked."""
     text, after = Text(), 0
     for mark in passage.highlights:  # in characters of the document
         start, end = mark.start - passage.start, mark.end - passage.start

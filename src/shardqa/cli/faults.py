@@ -22,13 +22,13 @@ UNREACHABLE = (429, 503, 504)  # nobody there, too busy, too slow
 
 
 class WrongSetting(SetupError):
-    """A flag, a variable or a line of the settings' file that is not what it should be."""
+    """A flag, a variable or a line of the settings' file has a value that is not allowed."""
 
     status = 422
 
 
 def exit_of(error: Any) -> int | None:
-    """Tells what ended a run, and returns the exit code; None for an error that is a bug."""
+    """Prints the error that ended a run, and returns the exit code; None for a bug."""
     output.err.quiet = False
     if isinstance(error, ShardqaError):
         return report(error)
@@ -58,7 +58,7 @@ def exit_code(fault: ShardqaError) -> int:
 
 
 def report(fault: ShardqaError) -> int:
-    """Tells a fault, and returns the exit code."""
+    """Prints a fault, and returns the exit code."""
     say("; ".join(filter(None, (f"shardqa: {fault}", REMEDIES.get(fault.code)))))
     if output.wants_json(sys.argv):
         print_json(problem(fault.code, fault.status, str(fault)).model_dump(exclude_none=True))
@@ -66,7 +66,7 @@ def report(fault: ShardqaError) -> int:
 
 
 def problem(code: str, status: int, detail: str) -> "Problem":
-    """The API's form of a fault, with a remedy that names commands rather than routes."""
+    """Returns a fault in the API's form, with a remedy that names commands rather than routes."""
     from shardqa.http_schema import Problem
 
     return Problem(

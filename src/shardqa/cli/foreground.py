@@ -29,11 +29,11 @@ COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_
 
 
 class Stopped(Exception):
-    """SIGINT, SIGTERM or SIGHUP came."""
+    """The program got SIGINT, SIGTERM or SIGHUP."""
 
 
 class Tail:
-    """The lines that are added to a log file from now on."""
+    """The end of a log file: lines that are added from now on."""
 
     def __init__(self, path: Path, name: str, colour: str) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Tail:
 
 
 def readable(line: str) -> str | None:
-    """A line of Redis' log as `time message`, warnings marked; None for noise."""
+    """Returns a line of Redis' log as `time message`, warnings marked; None for noise."""
     match = REDIS_LINE.match(line.strip())
     if match is None:
         return line.rstrip() or None
@@ -67,7 +67,7 @@ def readable(line: str) -> str | None:
 
 @contextmanager
 def stopping_signals() -> Iterator[None]:
-    """Turns the first signal into Stopped; those that follow are let go, so that stopping can finish."""
+    """Turns the first signal into Stopped; ignores those that follow, so that stopping can finish."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in numbers:

@@ -144,7 +144,7 @@ def _read_only(options: SyncOptions, as_json: bool) -> Summary:
 
 
 def _check_alone(options: IngestOptions, has_files: bool) -> None:
-    """Raises WrongSetting for options of files, which have no meaning for addresses."""
+    """Checks the options of addresses. Raises WrongSetting for options of files, which mean nothing there."""
     unfit = [name for name in ("watch", "follow_links", "ocr", "dry_run") if getattr(options, name)]
     if unfit:
         name = unfit[0].replace("_", "-")
@@ -154,7 +154,7 @@ def _check_alone(options: IngestOptions, has_files: bool) -> None:
 
 
 def _web(urls: list[str], options: SyncOptions, known: KnownFiles | None, bounds: Bounds) -> PageReading:
-    """Raises BadDocument for what is no address."""
+    """Returns the reading of pages or of a server. Raises BadDocument for what is no address."""
     server = paperless.source(urls, os.environ.get(paperless.TOKEN, ""), options.prefix, known, bounds)
     return server or WebPages(urls, options.prefix, known, bounds)
 
@@ -171,7 +171,7 @@ async def _pass_of_pages(
 
 
 async def _passes(engine: Engine, options: SyncOptions, watch: bool, as_json: bool) -> Summary:
-    """One pass; with `watch` another one after each change, without end."""
+    """Makes one pass; with `watch` another one after each change, without end."""
     summary = await _one_pass(engine, options, as_json)
     if watch:
         from watchfiles import awatch
@@ -253,7 +253,7 @@ def report(s: Summary, corpus: str) -> None:
 
 
 def tell(what: str, reasons: Iterable[Skipped | Lost], total: int) -> None:
-    """Each of those that are kept on a line of its own."""
+    """Prints the places and reasons that were kept, each on a line, and how many others there are."""
     listed = list(reasons)
     for one in listed:
         say(f"{what} {one.place}: {one.reason}")

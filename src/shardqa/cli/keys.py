@@ -105,7 +105,7 @@ def _wanted(
     filter: str | None,
     per_minute: int | None,
 ) -> NewKey:
-    """Raises BadData."""
+    """Returns the key that the options describe. Raises BadData."""
     try:
         return NewKey.model_validate(
             {

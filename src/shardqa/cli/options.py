@@ -74,7 +74,7 @@ KOption = Annotated[int | None, typer.Option("--k", help="Passages to read.", sh
 
 
 class Target(NamedTuple):
-    """The cluster that a command is for, and the user that it comes as; None is what the settings say."""
+    """The cluster and the user of a command; None leaves it to the settings."""
 
     redis: str | None
     user: str | None
@@ -91,7 +91,7 @@ class Target(NamedTuple):
         tls: bool | None,
         cacert: Path | None,
     ) -> Self:
-        """Takes redis-cli's flags for what --redis says in one. Raises WrongSetting."""
+        """Makes a target of --redis, or of redis-cli's flags for its parts. Raises WrongSetting."""
         if host is not None or port is not None:
             redis = f"{host or '127.0.0.1'}:{port or DEFAULT_PORT}"
         if tls or cacert is not None:

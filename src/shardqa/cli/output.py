@@ -34,7 +34,7 @@ assert FAILED == NOTHING
 
 class Printer(Console):
     def on_broken_pipe(self) -> None:
-        """Leaves it to `main`: rich itself would exit with 1, which means that there is no answer."""
+        """Leaves a broken pipe to `main`: rich itself would exit with 1, which means that there is no answer."""
         raise BrokenPipeError
 
 
@@ -43,7 +43,7 @@ err = Printer(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def dress(color: str, quiet: bool) -> None:
-    """Makes the consoles anew, which look at the terminal when they are made: everybody has imported them."""
+    """Makes the consoles anew in place, since modules have imported them: a console looks at the terminal once."""
     for console, is_quiet in ((out, False), (err, quiet)):
         Console.__init__(
             console,
@@ -58,17 +58,17 @@ def dress(color: str, quiet: bool) -> None:
 
 
 def say(text: str) -> None:
-    """News for the person at the terminal."""
+    """Prints news for the person at the terminal, on stderr."""
     err.print(text, markup=False)
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 document`, `2 documents`."""
+    """Returns `1 document`, `2 documents`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON. Read from the words themselves, since a wrong one is never parsed."""
+    """Returns whether a command line asks for JSON, by its words: typer never parses a wrong line."""
     before = words[: words.index("--")] if "--" in words else words
     return "--json" in before
 
@@ -79,7 +79,7 @@ def print_json(value: Any) -> None:
 
 
 def print_records(records: Sequence[Any], as_json: bool, title: str | None = None) -> None:
-    """Prints dataclasses of one kind, at least one: a row each."""
+    """Prints one or more dataclasses of one kind, a row each."""
     rows = [asdict(record) for record in records]
     if as_json:
         print_json(rows)
@@ -97,7 +97,7 @@ def report(as_json: bool, record: Any, *lines: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """A table on a terminal; in a pipe a line of names and a line per row, apart by tabs."""
+    """Prints a table on a terminal; in a pipe a line of names and a line per row, with tabs."""
     cells = [["" if value is None else str(value) for value in row] for row in rows]
     if not out.is_terminal:
         for line in [list(columns), *cells]:
@@ -115,7 +115,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 
 
 def end(failed: list[str], is_something: bool) -> None:
-    """Exits with the code for what is missing, where something is."""
+    """Exits with the code for shards that failed or for an empty list; returns where all is there."""
     if failed:
         say(f"without the documents of {', '.join(failed)}")
         raise typer.Exit(PARTLY)

@@ -9,7 +9,7 @@ ALL = ("shardqa --help", "shows all commands")
 
 
 def overview() -> None:
-    """Raises WrongSetting."""
+    """Prints the overview. Raises WrongSetting."""
     settings = settings_of(None, None, None)
     try:
         corpora = with_engine(settings, lambda engine: engine.catalogue.corpora()).corpora

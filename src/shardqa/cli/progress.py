@@ -18,7 +18,7 @@ Show = Callable[[Summary], None]
 
 
 def progress_record(summary: Summary, total: int | None) -> dict[str, Any]:
-    """A line of progress: what is done, the rate, and the seconds left, null while they are unknown."""
+    """Returns a record of progress: counts, rate, and the seconds left (null while unknown)."""
     share = min(summary.stored / total, 1.0) if total else float(total == 0)
     left = summary.seconds * (1 - share) / share if share else None
     return {

@@ -88,7 +88,7 @@ def prepare(cluster: LocalCluster, say: Say) -> None:
 
 
 def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
-    """Waits until every passage can be found: with hundreds of thousands, long after the nodes have started."""
+    """Waits until every passage is in an index: with hundreds of thousands, long after the nodes have started."""
 
     def tell(passages: int) -> None:
         say(f"the shards read their passages into their indexes, {passages:,} so far")

@@ -61,7 +61,7 @@ def status(
 
 
 def _show(rows: list[NodeStatus], title: str) -> None:
-    """A table that fits a terminal of 100 columns; what is seldom there stands below it."""
+    """Prints a table that fits 100 columns; faults of writes and streams stand below it."""
     below = ("writes", "streams")
     records = [{name: value for name, value in asdict(row).items() if name not in below} for row in rows]
     columns = [name.replace("_", " ") for name in records[0]]

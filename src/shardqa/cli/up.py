@@ -72,7 +72,7 @@ def down(data: DataOption = DEFAULT_DATA, as_json: JsonOption = False) -> None:
 
 
 def run(options: ClusterOptions, http: int | None, when_ready: Callable[[service.Service], None]) -> None:
-    """Starts, calls `when_ready`, and shows logs until a signal; then stops what it started."""
+    """Starts a service, calls `when_ready`, and shows logs until a signal; then stops the service."""
     running: service.Service | None = None
     with foreground.stopping_signals():
         try:

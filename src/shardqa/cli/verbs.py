@@ -61,7 +61,7 @@ FIRST_CLAUSE = re.compile(r"[^.;]+")
 
 
 def summary_of(module: str, name: str) -> str:
-    """The first paragraph of a command's docstring, or the help of an app, read from the file without importing it."""
+    """Returns the first paragraph of a command's docstring, or an app's help, from the file without an import."""
     file = Path(__file__).parent / f"{module.replace('.', '/')}.py"
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -79,7 +79,7 @@ class Verbs(TyperGroup):
         self.commands = _Commands(VERBS)
 
     def invoke(self, ctx: Any) -> Any:
-        """A reader that leaves, as in `shardqa ask … | head -1`, is no fault; typer itself would exit with 1."""
+        """Runs the program. A closed pipe (`shardqa ask … | head -1`) is no fault; typer itself would exit with 1."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -89,7 +89,7 @@ class Verbs(TyperGroup):
         return result
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """One screen: the groups, and the first clause of what each verb does."""
+        """Writes one screen: the groups, and the first clause of each verb's help."""
         formatter.write(f"Usage: shardqa [OPTIONS] COMMAND [ARGS]...\n\n{self.help}\n")
         for group, verbs in GROUPS.items():
             formatter.write("\n")
@@ -141,7 +141,7 @@ def _command(name: str, module: str, member: str) -> Any:
 
 
 def spell_switches(command: Any) -> None:
-    """Takes <bool> from the help of switches, --help too: they take no value."""
+    """Takes `<bool>` from the help of switches, which have no value."""
     for param in command.get_params(typer.Context(command, help_option_names=HELP)):
         if getattr(param, "is_flag", False):
             param.metavar = ""
@@ -150,7 +150,7 @@ def spell_switches(command: Any) -> None:
 
 
 def leaves(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All commands below one, with their names; itself where there are none."""
+    """Yields all commands below one, with their names; itself where there are none."""
     below = getattr(command, "commands", None)
     if below is None:
         yield name, command

@@ -35,7 +35,7 @@ NameArgument = Annotated[
 
 
 class UnknownFunction(ShardqaError):
-    """A name that no registration and no execution has."""
+    """No registration and no execution has this name."""
 
     code = "unknown_function"
     status = 404
@@ -190,14 +190,14 @@ def rm(
 
 
 class OwnFunction(ShardqaError):
-    """A function of `shardqa prepare` that is to be removed."""
+    """The function to remove belongs to `shardqa prepare`."""
 
     code = "own_function"
     status = 409
 
 
 def _unregister(masters: Masters, function: RegisteredFunction) -> dict[str, str]:
-    """Unregisters it on each shard, unless it has heard of that from another. Returns what failed, by address."""
+    """Unregisters a function on each shard that still has it. Returns the refusals, by address."""
     failures = {}
     for shard, id in zip(function.shards, function.ids, strict=True):
         try:

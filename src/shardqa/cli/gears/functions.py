@@ -1,6 +1,6 @@
-"""Functions of a cluster as all its masters tell of them: registrations, executions and log lines, each as one list.
+"""The functions of a cluster: registrations, executions and log lines of all masters, each as one list.
 
-Synchronous, for the command line. What can't be reached is named, and left out.
+Synchronous, for the command line. A master that can't be reached is named, and left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RegisteredFunction:
         return word in (*self.ids, self.name, self.session, self.description)
 
     def is_same(self, other: RegisteredFunction) -> bool:
-        """Whether both are one registration, of which no shard has two."""
+        """Returns whether both are the same registration on different shards; no shard has it twice."""
         own, its = ((one.session, one.reader, one.name, one.mode, one.description) for one in (self, other))
         return own == its and not set(self.shards) & set(other.shards)
 
@@ -56,7 +56,7 @@ class RegisteredFunction:
         self.last_error = other.last_error or self.last_error
 
     def percentile(self, fraction: float) -> float | None:
-        """Milliseconds that this fraction of the runs took at most, up to a quarter too high; None before the first."""
+        """Returns the milliseconds in which this fraction of runs ended (a quarter too high at most); None without runs."""
         rank, seen = int(fraction * self.histogram.total()), 0
         for top in sorted(self.histogram):
             seen += self.histogram[top]
@@ -88,7 +88,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class MasterReplies:
-    """The reply of every master, or why there is none."""
+    """The reply of each master, or the reason why there is none."""
 
     replies: dict[str, Any]  # by address
     failed: dict[str, str]  # address -> why
@@ -96,17 +96,17 @@ class MasterReplies:
 
 class Masters:
     def __init__(self, connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> None:
-        """Raises redis.RedisError when the seed can't tell who is there."""
+        """Asks the seed for the masters. Raises redis.RedisError when it can't tell them."""
         self._connect = connect
         self.addresses = _masters(connect, seed)
 
     def on(self, address: tuple[str, int], *words: str | bytes) -> Any:
-        """Raises redis.RedisError."""
+        """Runs a command on one master. Raises redis.RedisError."""
         with self._connect(*address) as client:
             return client.execute_command(*words)
 
     def everywhere(self, *words: str) -> MasterReplies:
-        """At once: one that hangs keeps nobody else waiting."""
+        """Runs a command on all masters at once: one that hangs keeps no other waiting."""
         masters = MasterReplies({}, {})
         with ThreadPoolExecutor(len(self.addresses) or 1) as threads:
             for address, reply in zip(
@@ -145,7 +145,7 @@ def _masters(connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> lis
 
 
 def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str, str]]:
-    """Returns the registrations in the order of their names, and what failed by shard."""
+    """Returns the registrations in the order of their names, and the failures by shard."""
     every = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
     functions: list[RegisteredFunction] = []
     for shard, reply in every.replies.items():
@@ -160,7 +160,7 @@ def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str,
 
 
 def _parsed(shard: str, entry: Mapping[str, Any]) -> RegisteredFunction:
-    """A registration as one shard has it."""
+    """Returns the registration in one shard's reply."""
     data, statistics, id = named(entry["RegistrationData"]), named(entry.get("Statistics", [])), str(entry["id"])
     counts = Counter({ours: int(data[theirs]) for theirs, ours in NAMES.items()})
     return RegisteredFunction(
@@ -188,7 +188,7 @@ def _name_of(arguments: Mapping[str, Any]) -> str:
 
 
 def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str]]:
-    """Returns the executions that run or are kept, and what failed by shard."""
+    """Returns the executions that run or are kept, and the failures by shard."""
     every = masters.everywhere("RG.DUMPEXECUTIONS", "WITH", "STATISTICS")
     by_id: dict[str, ExecutionOnShards] = {}
     for shard, reply in every.replies.items():
@@ -206,7 +206,7 @@ def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str
 
 
 def log_lines(masters: Masters, after: Mapping[str, int]) -> tuple[list[LogLine], dict[str, str]]:
-    """Returns the lines after the number that `after` has for each shard, oldest first, and what failed by shard."""
+    """Returns the lines, oldest first, after the number that `after` has for their shard, and the failures by shard."""
     every = masters.everywhere("RG.PYLOGS")
     lines = [
         LogLine(int(number), shard, level, whose, line)
@@ -226,12 +226,12 @@ def parts(masters: Masters, initiator: tuple[str, int], id: str) -> Iterator[dic
 
 
 def _status(entry: Mapping[str, Any]) -> str:
-    """The status of an entry with statistics; RedisGears calls an aborted execution done."""
+    """Returns the status of an execution: RedisGears calls an aborted one done."""
     return "aborted" if entry.get("aborted") else str(entry["status"])
 
 
 def named(flat: Sequence[Any]) -> dict[str, Any]:
-    """A list of names and values as a dictionary, with str for bytes."""
+    """Returns a list of names and values as a dictionary, with str for bytes."""
     words = text(flat)
     return dict(zip(words[::2], words[1::2], strict=True))
 

@@ -1,4 +1,4 @@
-"""`shardqa gears run`: sends a script to the cluster, shows how far its execution is, and prints its results."""
+"""`shardqa gears run`: sends a script to the cluster, shows its progress, and prints its results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LAST_OPTION = "REQUIREMENTS"  # takes all words that follow
 
 
 class ScriptFailed(ShardqaError):
-    """Redis refused a script, or the command that ends it."""
+    """Redis has refused a script, or the command that ends it."""
 
     code = "script_failed"
     status = 500
@@ -89,7 +89,7 @@ def run(
 
 
 def _words(script: Path, args: list[str], requirements: list[str], watch: bool) -> list[str]:
-    """The words that follow the script in RG.PYEXECUTE. Raises WrongSetting."""
+    """Returns the words that follow the script in RG.PYEXECUTE. Raises WrongSetting."""
     upper = [word.upper() for word in args]
     if LAST_OPTION in upper:
         at = upper.index(LAST_OPTION)
@@ -103,7 +103,7 @@ def _words(script: Path, args: list[str], requirements: list[str], watch: bool) 
 
 
 def masters_of(target: Target) -> Masters:
-    """Raises ShardqaError."""
+    """Connects to the masters. Raises ShardqaError."""
     settings = target.settings()
     host, _, port = seed_of(settings).rpartition(":")
     try:
@@ -143,7 +143,7 @@ def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
 
 
 def _sent(masters: Masters, initiator: tuple[str, int], *words: str) -> Any:
-    """The reply, awaited in a thread: Ctrl-C must not lose the id of an execution that has begun. Raises RedisError."""
+    """Sends a command from a thread: Ctrl-C must not lose the id of an execution that has begun. Raises RedisError."""
     reply: Future[Any] = Future()
 
     def work() -> None:
@@ -184,7 +184,7 @@ def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutco
 
 
 def _look(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome) -> None:
-    """Reads how far each shard is. The initiator comes first: the execution is done when that shard is."""
+    """Reads the progress of each shard. The initiator comes first: the execution is done when that shard is."""
     assert outcome.id is not None
     for number, part in enumerate(functions.parts(masters, initiator, outcome.id)):
         outcome.records[part["shard"]] = int(part["records"])
