@@ -48,7 +48,7 @@ class Gears:
         statistics: WorkerStatistics,
         arguments: Mapping[str, str],
     ) -> None:
-        """`arguments` are the module's, with names in lower case."""
+        """Builds all parts; `arguments` are the module's, with names in lower case."""
         settings, profiles, self.log = WorkerSettings(arguments), Profiles(), WorkerLog(io.link)
         neighbours = Neighbours(cluster, Peers(cluster))
         registrations = Registrations(io.threads.stall, settings)

@@ -19,7 +19,7 @@ def bucket_of(microseconds: int) -> int:
 
 
 def top_of(bucket: int) -> int:
-    """The largest value of a bucket."""
+    """Returns the largest value of a bucket."""
     return bucket if bucket < 4 else ((bucket % 4 + 5) << (bucket // 4 - 1)) - 1
 
 
@@ -35,7 +35,7 @@ class RunHistogram:
         self.total += 1
 
     def pairs(self) -> list[list[int]]:
-        """Lists [top of a bucket in us, how many] of those that are not empty."""
+        """Returns [top in microseconds, count] of each bucket that is not empty."""
         return [[top_of(bucket), self._counts[bucket]] for bucket in sorted(self._counts)]
 
     def percentile(self, fraction: float) -> int:
@@ -48,7 +48,7 @@ def up_to(pairs: Sequence[Sequence[int]], microseconds: int) -> int:
 
 
 def percentile(pairs: Sequence[Sequence[int]], fraction: float) -> int:
-    """Returns the us that this fraction of the times stay below, by pairs in the order of their tops; 0 without any."""
+    """Returns the microseconds below which this fraction of times lies; `pairs` in order of tops; 0 without times."""
     wanted, seen = int(fraction * sum(count for _, count in pairs)), 0
     for top, count in pairs:
         seen += count

@@ -54,11 +54,11 @@ class WorkerSettings:
         return int(self._values[name])
 
     def idle(self) -> float:
-        """Seconds that nothing may move; no end where it is RedisGears' default, which may be nobody's wish."""
+        """Returns the seconds without progress that end an execution; infinite at RedisGears' default."""
         return math.inf if (milliseconds := self.number("ExecutionMaxIdleTime")) == IDLE else milliseconds / 1000
 
     def get(self, name: str) -> int | str | None:
-        """Names of settings go without case; those of the user's own dictionary with it."""
+        """Returns a setting (case does not count in its name) or a value of the user's dictionary (it does)."""
         known = NAMES.get(name.lower())
         if known is not None:
             return self._values[known]
@@ -67,7 +67,7 @@ class WorkerSettings:
         return self._arguments.get(name.lower())
 
     def set(self, name: str, value: str) -> bytes:
-        """The reply for one pair."""
+        """Sets one value; returns the reply for it."""
         setting = NAMES.get(name.lower())
         if setting is None:
             self._extra[name] = value

@@ -63,11 +63,11 @@ class Coordination:
         self._peers.handle_with("ALIVE", self._on_alive)
 
     def sessions(self) -> list[Session]:
-        """Returns those of the executions at work on this shard."""
+        """Returns the sessions of executions at work on this shard."""
         return list(dict.fromkeys(part.session for part in self._parts.values()))
 
     async def run(self, session: Session, execution: Execution) -> list[Any]:
-        """The results of this shard's part once all parts are done. Raises CannotTravel, and what a reader raises."""
+        """Returns this shard's results once all parts are done. Raises CannotTravel, and what a reader raises."""
         cluster, plan, registration = self._cluster, execution.plan, execution.registration
         others = [] if plan.local else await cluster.other_masters()
         members = (Member(cluster.node, cluster.own_slots()), *(Member(node.id, node.slots) for node in others))
@@ -123,7 +123,7 @@ class Coordination:
             await self._peers.send_all(told, "LOST", part.id, node.id)
 
     async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
-        """Until cancelled."""
+        """Asks the other shards whether they still run, until cancelled."""
         clock = asyncio.get_running_loop().time
         answer_times = dict.fromkeys((node.id for node in others), clock())
         idle = self._registrations.idle_of(part.execution.registration)
@@ -148,7 +148,7 @@ class Coordination:
                 await self._peers.send_all(left, "ABORT", part.id)
 
     async def _send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
-        """One batch to another shard: TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""
+        """Sends a batch to a shard; returns TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""
         node = await self._cluster.node_of(target)
         if node is None:
             raise ResponseError(f"ERR shard {target} is no longer in the cluster")
@@ -156,7 +156,7 @@ class Coordination:
         return int(await self._peers.send(node, "RECORDS", part.id, number, int(last), data))
 
     async def _read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
-        """The records of a slot that has gone to another shard; None while it does not have it whole."""
+        """Returns the records of a slot from the shard that now has it; None while it does not have it whole."""
         plan = pack(part.session, replace(part.plan, steps=()))
         order = (part.id, PYTHON, part.session.id, part.run.rights.user, slot, plan)
         found = await self._peers.send(node, "READ", *order)
@@ -298,7 +298,7 @@ class Coordination:
 
 
 def _records_of(plan: RunPlan) -> list[Any]:
-    """Returns what a shard that has the registration itself must be told of a run of it."""
+    """Returns the records that a run of a registration brings along to shards that have the registration."""
     return list(plan.argument) if plan.reader == GIVEN_TO_ALL else []
 
 

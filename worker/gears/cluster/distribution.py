@@ -41,7 +41,7 @@ READ_SECONDS = 60.0  # seconds a shard may take for reading functions (it may im
 
 
 class NotDistributed(Exception):
-    """A shard did not take the registrations."""
+    """A shard has not taken the registrations."""
 
 
 class Distribution:
@@ -62,7 +62,7 @@ class Distribution:
         self._peers.handle_with("PAUSE", self._on_pause)
 
     async def register(self, session: Session, replaced: str | None, run: Run) -> None:
-        """Registers what a script left, here and on the other masters.
+        """Registers the registrations of a script, here and on the other masters.
 
         Raises ValueError, CannotTravel and NotDistributed.
         """
@@ -117,13 +117,13 @@ class Distribution:
             inside.release()
 
     async def _others(self, session: Session) -> list[Node]:
-        """The masters that this session goes to besides this one. What a session watches is this shard's alone."""
+        """Returns the other masters that get this session; one with watches belongs to this shard alone."""
         if session.watches or not session.registrations:
             return []
         return await self._cluster.other_masters()
 
     async def _prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
-        """`content` is of `pack_session`. Raises NotDistributed; then nothing has changed anywhere."""
+        """Has others read `content` (of `pack_session`). Raises NotDistributed; then nothing has changed anywhere."""
         session.stored = marked(session.requirements, stored_script(content, session.code))
         words = (session.id, PYTHON, session.id, session.user, replaced or "", session.description or "")
         await self._ask_all(
@@ -131,14 +131,14 @@ class Distribution:
         )
 
     async def _commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
-        """Raises NotDistributed, with the shards that did not go along."""
+        """Has all others take what they prepared. Raises NotDistributed, with the shards that did not."""
         await self._ask_all(others, "COMMIT", session.id, PYTHON, session.id, session.user, replaced or "")
 
     async def _discard(self, session: Session, others: Sequence[Node]) -> None:
         await self._peers.send_all(others, "DISCARD", session.id)
 
     async def introduce(self, session: Session, node: Node) -> None:
-        """Registers a session of ours on a master that has it not. Raises NotDistributed and CannotTravel."""
+        """Registers a session of this shard on a master that lacks it. Raises NotDistributed and CannotTravel."""
         try:
             content = pack_session(session)
         except CannotTravel:  # onRegistered has made what can't; as it came, it could
@@ -155,12 +155,12 @@ class Distribution:
         await self._ask_all([node], "COMMIT", *whose)
 
     async def require(self, requirements: Sequence[str], reinstall: bool) -> None:
-        """Installs on the other masters. Raises NotDistributed."""
+        """Installs requirements on the other masters. Raises NotDistributed."""
         words = json.dumps({"requirements": list(requirements), "reinstall": reinstall})
         await self._ask_all(await self._cluster.other_masters(), "REQUIRE", words, patience=INSTALLING)
 
     async def unregister(self, id: str) -> bool:
-        """Whether it was there. A shard that can't be reached keeps it, as its own list shows."""
+        """Removes a registration; returns whether it was there. A shard that can't be reached keeps and lists it."""
         if not await self._unregister(id):
             return False
         await self._peers.send_all(await self._cluster.other_masters(), "UNREGISTER", id, patience=READ_SECONDS)
@@ -173,7 +173,7 @@ class Distribution:
         return self._sessions.unregister(id)
 
     async def pause(self, ids: list[str], paused: bool) -> None:
-        """A shard that can't be reached goes on as it did, as its own list shows."""
+        """Pauses registrations or lets them go on; a shard that can't be reached does not, and its list shows it."""
         self._pause(ids, paused)
         await self._peers.send_all(await self._cluster.other_masters(), "PAUSE", json.dumps([ids, paused]))
 

@@ -24,7 +24,7 @@ Send = Callable[[bool, list[Any]], Awaitable[int]]
 
 
 class Out(Protocol):
-    """A way to one inbox."""
+    """The way of records to one inbox."""
 
     async def put(self, records: list[Any]) -> None: ...
 
@@ -53,7 +53,7 @@ class Inbox:
         self._changed.set()
 
     def end(self, source: str) -> None:
-        """Nothing more comes from there."""
+        """Notes that no more records come from this source."""
         self._open.discard(source)
         self._changed.set()
 
@@ -91,7 +91,7 @@ class Near:
 
 
 class Far:
-    """The way to an inbox of another shard. `lost()` is asked between tries: nothing goes to a shard that left."""
+    """The way to an inbox of another shard; ends where `lost()` says between tries that the shard left."""
 
     def __init__(self, send: Send, lost: Callable[[], bool], failed: Callable[[BaseException], None]) -> None:
         self._send = send

@@ -49,7 +49,7 @@ def stages(steps: Sequence[GearsStep]) -> list[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class PartLinks:
-    """The ways of a part: to the records it begins with, and to the other parts."""
+    """The links of a part: to its first records, and to the other parts."""
 
     node: str  # id of this shard's
     readers: Readers
@@ -58,7 +58,7 @@ class PartLinks:
 
 
 class ExecutionPart:
-    """Built before any record can come; `results` once."""
+    """One shard's part. It is made before a record can come; `results` is called once."""
 
     def __init__(
         self, session: Session, execution: Execution, members: tuple[Member, ...], initiator: str, links: PartLinks
@@ -84,17 +84,17 @@ class ExecutionPart:
         return self._inboxes[number - 1] if 1 <= number <= len(self._inboxes) else None
 
     def lose(self, node: str) -> None:
-        """A shard takes part no longer: nothing is expected from it or sent to it."""
+        """Takes a shard out: nothing is expected from it or sent to it."""
         self.lost.add(node)
         for inbox in self._inboxes:
             inbox.end(node)
 
     def moved(self) -> int:
-        """Rises with what it reads and what its functions begin."""
+        """Returns a number that rises with records read and functions begun."""
         return (self.execution.records_read or 0) + self.run.records
 
     async def results(self) -> list[Any]:
-        """The results of this shard. Raises what a reader raises, and CancelledError."""
+        """Returns the results of this shard. Raises what a reader raises, and CancelledError."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._run_stage(number)) for number in range(len(self._stages))]
         return tasks[-1].result()
@@ -104,7 +104,7 @@ class ExecutionPart:
         return stage.then is not None and stage.then.kind is Kind.REPARTITION
 
     def _sources(self, stage: Stage) -> list[str]:
-        """The shards that send to the stage behind this one, here."""
+        """Returns the shards that send records to the stage after this one."""
         if not self._repartitions(stage) and self._own != self.initiator:
             return []
         return [member.id for member in self.members]
@@ -149,7 +149,7 @@ class ExecutionPart:
         execution.read_milliseconds += (perf_counter() - start) * 1000
 
     def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
-        """By node id: where the records of this stage may go."""
+        """Returns the ways that records of this stage may take, by node id."""
         if stage.then is None:
             return {}
         targets = [m.id for m in self.members] if self._repartitions(stage) else [self.initiator]

@@ -18,7 +18,7 @@ from shardqa.worker.threads import Threads
 
 
 class Executor:
-    """Loop's thread, but for `from_function`."""
+    """Starts executions. Loop's thread, but for `from_function`."""
 
     def __init__(self, threads: Threads, executions: Executions, coordination: Coordination) -> None:
         self._threads = threads
@@ -26,13 +26,13 @@ class Executor:
         self._coordination = coordination
 
     async def run(self, session: Session, run: Run, plan: RunPlan) -> tuple[list[Any], list[str]]:
-        """(results, errors), in the caller's task. Raises CannotTravel."""
+        """Runs a plan in the caller's task; returns (results, errors). Raises CannotTravel."""
         execution = self._executions.begin(session.id, run, plan, keeps_results=False)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
     def start(self, session: Session, request: Run, run: Run, plan: RunPlan) -> Execution:
-        """UNBLOCKING: goes on by itself, with the rights of the script's request, and is kept with its results."""
+        """Starts a plan that nobody waits for (UNBLOCKING), with the request's rights; its results are kept."""
         execution = self._executions.begin(session.id, run, plan, keeps_results=True)
         request.hold()
         run.task = self._threads.task(self._alone(session, execution))
@@ -42,13 +42,13 @@ class Executor:
     async def run_registered(
         self, session: Session, run: Run, plan: RunPlan, registration: str
     ) -> tuple[list[Any], list[str]]:
-        """A registration's run over records that are there."""
+        """Runs a registration over the plan's records; returns (results, errors)."""
         execution = self._executions.begin(session.id, run, plan, keeps_results=True, registration=registration)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
     def from_function(self, session: Session, plan: RunPlan) -> AwaitableRun:
-        """`run()` inside a function: starts at once; any thread."""
+        """Starts a plan at once, for `run()` inside a function. Any thread."""
         around = current()
         run = Run(self._threads, session.rights_now())
         future: Future[list[Any]] = Future()
@@ -91,7 +91,7 @@ class Executor:
 
 
 class AwaitableRun:
-    """The value of `run()` inside a function: awaited, it is [results, errors]."""
+    """The value of `run()` inside a function; to await it gives [results, errors]."""
 
     def __init__(self, done: Future[list[Any]]) -> None:
         self._done = done

@@ -19,7 +19,7 @@ class Member:
 
 
 def owners(members: tuple[Member, ...]) -> list[int]:
-    """Index of the member that owns each slot, as the initiator saw it: equal on all shards, so that equal keys meet.
+    """Returns, for each slot, the index of its owner as the initiator saw it: so equal keys meet on one shard.
 
     Slots that nobody owned go round robin.
     """

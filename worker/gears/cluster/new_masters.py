@@ -42,7 +42,7 @@ class NewMasters:
             self._known = known | {node.id for node in new if not await self._is_left_to_send(node, known)}
 
     async def send_all(self) -> None:
-        """Every master gets what it lacks."""
+        """Sends every master the sessions that it lacks."""
         async with self._looking:
             for node in await self._cluster.other_masters():
                 await self._send(node)
@@ -53,7 +53,7 @@ class NewMasters:
         return leads and not await self._send(node)
 
     async def _send(self, node: Node) -> bool:
-        """Whether it has all of them now."""
+        """Sends a master the sessions that it lacks; returns whether it has all of them now."""
         sessions = [session for session in self._sessions if session.registrations and not session.watches]
         if not sessions or self._cluster.role != "master":
             return True

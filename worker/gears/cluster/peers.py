@@ -46,7 +46,7 @@ Handler = Callable[[str, list[bytes]], Awaitable[bytes]]
 
 
 class NoPeer(Exception):
-    """The message's sender is no node of this cluster, or did not send it."""
+    """The sender that a message names is no node of this cluster, or did not send it."""
 
 
 class Peers:
@@ -63,7 +63,7 @@ class Peers:
         self._handlers[verb] = handler
 
     async def send(self, node: Node, verb: str, *arguments: Argument, patience: float = REPLY_SECONDS) -> Any:
-        """The reply of one peer. Raises redis.ResponseError; its text names the node when that did not answer."""
+        """Returns the reply of one peer. Raises redis.ResponseError, which names a node that did not answer."""
         token = self._made.setdefault(node.id, secrets.token_hex(TOKEN))
         greeting = self._greeting.setdefault(node.id, asyncio.Lock())
         if greeting is not None:
@@ -77,8 +77,8 @@ class Peers:
         return reply
 
     async def _greet(self, node: Node, token: str, greeting: asyncio.Lock) -> None:
-        """Has it prove our token by one message alone: many could take all connections of both nodes, and none be left
-        for the questions. Who waited goes on, whatever came of it."""
+        """Greets a peer by one message, while others wait: many could take all connections and leave none for the
+        peer's question about our token. The others go on, whatever its answer."""
         async with greeting:
             if self._greeting[node.id] is greeting:
                 reply = await self._cluster.ask(node, (COMMAND, self._cluster.node, token, "ALIVE", ""), REPLY_SECONDS)
@@ -91,7 +91,7 @@ class Peers:
         return list(await asyncio.gather(*sent, return_exceptions=True))
 
     async def receive(self, arguments: list[bytes]) -> bytes:
-        """RG._PEER from anybody."""
+        """Answers RG._PEER, which anybody may send."""
         if len(arguments) < 3:
             return resp.error(f"ERR wrong number of arguments for '{COMMAND}' command")
         sender, token, verb = (word.decode("utf-8", "replace") for word in arguments[:3])

@@ -41,7 +41,7 @@ class ExecutionCommands:
         }
 
     def _known(self, id: str) -> Execution:
-        """Raises BadArguments."""
+        """Returns the execution. Raises BadArguments for an unknown id."""
         if (execution := self._executions.get(id)) is None:
             raise BadArguments("execution does not exist; RG.DUMPEXECUTIONS lists what does")
         return execution
@@ -127,7 +127,7 @@ class ExecutionCommands:
 
 
 def _listed(execution: Execution, statistics: bool) -> list[Any]:
-    """Returns an entry of RG.DUMPEXECUTIONS; what RedisGears has not stands last."""
+    """Returns an entry of RG.DUMPEXECUTIONS; fields that RedisGears lacks stand last."""
     registered = int(bool(execution.registration))
     listed = resp.pairs(executionId=execution.id, status=execution.status, registered=registered)
     return [*listed, *_measured(execution), "session", execution.session] if statistics else listed

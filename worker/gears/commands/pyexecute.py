@@ -1,4 +1,4 @@
-"""RG.PYEXECUTE: what becomes of a script."""
+"""RG.PYEXECUTE: runs a script."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PyExecute:
         return {"RG.PYEXECUTE": RgCommand(self._execute, 0, None, binary=True)}
 
     async def _execute(self, run: Run, arguments: list[bytes]) -> bytes:
-        """Raises BadArguments, SessionExists, CannotTravel, and what the script raised."""
+        """Runs a script. Raises BadArguments, SessionExists, CannotTravel, and what the script raises."""
         script = parse_script(arguments)
         self._log(audit_line(run.caller.user, script))
         if script.requirements:
@@ -54,7 +54,7 @@ class PyExecute:
 
 
 def audit_line(user: str, script: Script) -> str:
-    """Says who brought which code."""
+    """Returns the log line that says who brought which code."""
     digest = hashlib.sha256(script.code.encode()).hexdigest()[:16]
     named = "" if script.id is None else f" as session {script.id[:80]!r}"
     required = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""

@@ -37,7 +37,7 @@ class RegistrationCommands:
         return resp.OK
 
     async def _unregister(self, _run: Run, words: list[str]) -> bytes:
-        """RG.UNREGISTER id [ABORTPENDING]: with that word what runs for it here is aborted, too."""
+        """Answers RG.UNREGISTER id [ABORTPENDING]: that word aborts the registration's runs on this shard, too."""
         if words[1:] and words[1].upper() != "ABORTPENDING":
             return resp.error(f"ERR argument {words[1][:40]!r} is unknown; RG.UNREGISTER id [ABORTPENDING]")
         if not await self._distribution.unregister(words[0]):
@@ -48,7 +48,7 @@ class RegistrationCommands:
         return resp.OK
 
     async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:
-        """Pauses all of them, or none and replies with an error."""
+        """Pauses all ids, or replies with an error and pauses none."""
         for id in ids:
             registration = self._registrations.get(id)
             if registration is None:

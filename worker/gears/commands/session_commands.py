@@ -45,7 +45,7 @@ class SessionCommands:
         }
 
     async def _dump(self, _run: Run, words: list[str]) -> bytes:
-        """See USAGE. TS and DEAD show those that run still and that nothing keeps: replaced, say."""
+        """Lists sessions (see USAGE). TS and DEAD list those that still run and are not kept: replaced ones, say."""
         ids: list[str] | None = None
         options = set[str]()
         for at, word in enumerate(map(str.upper, words)):
@@ -133,7 +133,7 @@ class ProcessCommands:
         return resp.encode(self._log.after(int(after)))
 
     async def _memory(self, _run: Run, _words: list[str]) -> bytes:
-        """Bytes of the worker process: RedisGears counts what its interpreter allocated, which the process is here."""
+        """Returns the bytes of the worker process, which is here what RedisGears' interpreter is there."""
         now = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()  # noqa: ASYNC240 - no disk
         peak = max(now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # the kernel notes it now and then
         return resp.encode(resp.pairs(TotalAllocated=peak, PeakAllocated=peak, CurrAllocated=now))

@@ -34,7 +34,7 @@ class Triggers:
         }
 
     def run_within(self, threads: Threads, rights: Rights, command: Sequence[bytes]) -> Any:
-        """The reply, as a client would get it, of one whose mode is 'sync'. Any thread. Raises redis.ResponseError."""
+        """Runs a trigger of mode 'sync'; returns the reply for a client. Any thread. Raises redis.ResponseError."""
         words = text([*command])
         registration = self._registrations.triggered_by(str(words[1])) if len(words) > 1 else None
         if registration is None:

@@ -42,14 +42,14 @@ from shardqa.worker.threads import Cancelled
 
 
 class Chain:
-    """Steps of which none is global. Used by one coroutine."""
+    """Steps without a global one, at work. One coroutine uses it."""
 
     def __init__(self, run: Run, steps: Sequence[GearsStep]) -> None:
         self._run = run
         self.operations = [OPERATIONS[step.kind](step) for step in steps if step.kind not in GLOBAL]
 
     async def feed(self, records: list[Any], at: int = 0) -> list[Any]:
-        """Returns what the records became so far; steps that join records keep theirs until the end.
+        """Takes records; returns the results so far: steps that join records keep theirs until the end.
 
         `at` is the operation to begin with.
         """
@@ -73,7 +73,7 @@ class Chain:
         return records
 
     async def end(self) -> list[Any]:
-        """Returns what is left to give when no more records come."""
+        """Returns the last results, when no more records come."""
         results: list[Any] = []
         for at, operation in enumerate(self.operations):
             left = operation.end()
@@ -82,14 +82,14 @@ class Chain:
         return results
 
     def compute_waiting(self, records: list[Any], at: int = 0) -> list[Any]:
-        """From `at` on in the calling thread, which waits for what others await."""
+        """Computes from `at` on in the calling thread, which also waits for awaitables."""
         work = Work.of(records, at, len(self.operations))
         while isinstance(outcome := self.advance(work), Suspended):
             self._go_on(outcome, [waited(self._run, one.waiting) for one in outcome.awaited()])
         return outcome
 
     async def resume(self, suspended: Suspended) -> list[Any]:
-        """In the loop: awaits what `advance` reached, and goes on from there."""
+        """Awaits what `advance` reached, and goes on from there. In the loop."""
         await self._await(suspended)
         return await self._finish(suspended.work)
 
@@ -124,7 +124,7 @@ class Chain:
             suspended.work.put(one.at, one.records)
 
     def advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
-        """In the calling thread, under `guard`; a coroutine is something to await like others. Raises Cancelled.
+        """Computes in the calling thread, under `guard`, up to awaitables. Raises Cancelled.
 
         Behind a record that must be awaited no other one passes that operation, so all keep their order.
         """
@@ -153,7 +153,7 @@ class Chain:
         return Suspended(work, waiting_records) if waiting_records else work.done
 
     def _call(self, operation: Operation, record: Any, out: list[Any]) -> Any:
-        """Puts into `out` what the record becomes, or returns what must be awaited for that. Raises Cancelled."""
+        """Puts the record's results into `out`, or returns what must be awaited for them. Raises Cancelled."""
         try:
             result = operation.call(record)
             if type(result) not in PLAIN and inspect.isawaitable(result):
@@ -182,13 +182,13 @@ class Chain:
 
 
 def _need_no_thread(operations: Sequence[Operation], records: list[Any]) -> bool:
-    """Whether no user's code is run."""
+    """Returns whether these operations run no user's code."""
     light = len(records) <= LIGHT and all(map(is_light, records))
     return all(one.step.function is None or (light and one.step.function is convert) for one in operations)
 
 
 def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
-    """All steps in the calling thread, for a function that a function calls; a thread of the pool may wait."""
+    """Computes all steps in the calling thread, for a function that a function calls; that thread may wait."""
     chain = Chain(run, steps)
     results = chain.compute_waiting(records)
     for at, operation in enumerate(chain.operations):

@@ -25,7 +25,7 @@ NO_CLUSTER = "0" * 40  # where a shard's id would stand
 
 
 class Execution:
-    """One execution as it is listed."""
+    """An entry of RG.DUMPEXECUTIONS."""
 
     def __init__(self, id: str, session: str, run: Run, plan: RunPlan, keeps_results: bool, registration: str) -> None:
         self.id = id
@@ -48,24 +48,24 @@ class Execution:
 
     @property
     def status(self) -> str:
-        """Done is also what was aborted while it ran, as in RedisGears."""
+        """Returns the status; an execution aborted while it ran is `done`, as in RedisGears."""
         if self._is_done:
             return "aborted" if self.waits else "done"
         begun = not self.registration or self.run.records or self.records_read is not None
         return "running" if begun else "created"
 
     def records(self) -> int:
-        """Read on this shard so far."""
+        """Returns how many records were read on this shard so far."""
         if self.records_read is not None:
             return self.records_read
         return len(self.plan.argument) if self.plan.reader in (GIVEN, GIVEN_TO_ALL) else 0
 
     def error_count(self) -> int:
-        """Counts the errors of this shard so far; the initiating one has those of all when it is done."""
+        """Returns how many errors this shard has so far; the initiator has those of all at the end."""
         return len(self.errors) if self.is_done() else len(self.run.errors) + self.run.dropped_errors
 
     def elapsed(self) -> float:
-        """Milliseconds."""
+        """Returns the milliseconds since the start."""
         return self.milliseconds if self.is_done() else (time.monotonic() - self.started) * 1000
 
     def is_done(self) -> bool:
@@ -118,7 +118,7 @@ class Executions:
         registration: str = "",
         id: str | None = None,
     ) -> Execution:
-        """Lists an execution of this session; `id` is that of another shard's whose part it is."""
+        """Lists an execution of this session; `id` is given where it is a part of another shard's execution."""
         id = id or run.waited_as or self.new_id()
         self.profile(session, run)
         execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
@@ -132,7 +132,7 @@ class Executions:
         return execution
 
     def wait(self, session: str, run: Run, plan: RunPlan, registration: str) -> Execution:
-        """Lists what has yet to begin, with this run."""
+        """Lists an execution that has not begun, with its run."""
         id = run.waited_as = self.new_id()
         execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results=True, registration=registration)
         execution.waits = True
@@ -144,12 +144,12 @@ class Executions:
             self.finished(execution, [])
 
     def profile(self, session: str, run: Run) -> None:
-        """Measures for its session what the run computes, where that is set."""
+        """Profiles the run for its session, where the setting is on."""
         if self._settings.number("ProfileExecutions"):
             run.profile = partial(self._profiles.measuring, session)
 
     def finished(self, execution: Execution, results: list[Any]) -> None:
-        """The run of `execution` is over and has its errors."""
+        """Notes that the run of `execution` is over."""
         run = execution.run
         execution.results = results
         execution.errors = list(run.errors)
@@ -169,7 +169,7 @@ class Executions:
         self._by_id.pop(execution.id, None)
 
     def forget(self, registration: str) -> None:
-        """Drops its executions, as RedisGears does; one that runs goes when it has ended."""
+        """Drops a registration's executions, as RedisGears does; a running one goes when it has ended."""
         self._of_registration.pop(registration, None)
         for execution in self.all():
             if execution.registration == registration:
@@ -183,7 +183,7 @@ class Executions:
             self._by_id.pop(ids.popleft(), None)
 
     def _make_room(self) -> None:
-        """Drops the oldest that are done."""
+        """Drops the oldest executions that are done."""
         over = len(self._by_id) - self._settings.number("MaxExecutions")
         if over > 0:
             for execution in list(itertools.islice(filter(Execution.is_done, self._by_id.values()), over)):

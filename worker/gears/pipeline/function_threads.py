@@ -18,12 +18,12 @@ RUN = "shardqa_run"  # the attribute of a thread
 
 
 def current_or_begun_by() -> Run | None:
-    """Any thread."""
+    """Returns the run of this thread, or the one that began the thread. Any thread."""
     return current() or getattr(threading.current_thread(), RUN, None)
 
 
 def install() -> None:
-    """Once per worker process."""
+    """Has threads note the run that begins them. Once per worker process."""
     threading.Thread.start = _start  # type: ignore[assignment, method-assign]
     ThreadPoolExecutor.submit = _submit  # type: ignore[assignment, method-assign]
 

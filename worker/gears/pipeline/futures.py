@@ -11,7 +11,7 @@ from shardqa.worker.gears.pipeline.run import FlatError
 
 
 class PlainFuture:
-    """A future of `createFuture`: awaited in the loop, set from any thread, once."""
+    """A future of `createFuture`: the loop awaits it, any thread sets it, once."""
 
     def __init__(self) -> None:
         self._future: Future[Any] = Future()
@@ -24,13 +24,13 @@ class PlainFuture:
             self._future.set_result(result)
 
     def fail(self, error: Any) -> None:
-        """`error`: an exception, or its text."""
+        """Ends the future with an error: an exception, or its text."""
         if not self._future.done():
             self._future.set_exception(error if isinstance(error, BaseException) else FlatError(str(error)))
 
 
 class GearsFuture(PlainFuture):
-    """Returned by a step, it suspends its record. Any thread may continue it, once; a second time changes nothing.
+    """Suspends the record of the step that returns it. Any thread may continue it, once; more often has no effect.
 
     One that nobody can continue any more fails its record.
     """
@@ -39,7 +39,7 @@ class GearsFuture(PlainFuture):
         self.continueFailed("Async record did not called continue: nothing holds its gearsFuture any more")
 
     def continueRun(self, record: Any) -> None:
-        """`record` is what the step gives for the record that waits."""
+        """Continues with `record` as the step's result for the record that waits."""
         self.set(record)
 
     def continueFailed(self, message: Any) -> None:
@@ -47,5 +47,5 @@ class GearsFuture(PlainFuture):
 
 
 def record_of(future: GearsFuture) -> Future[Any]:
-    """Returns what the record waits for, which does not hold the gearsFuture."""
+    """Returns the plain future that the record waits for; it does not hold the gearsFuture."""
     return future._future

@@ -38,7 +38,7 @@ class InnerCommands:
         return first(self._io.calls.run(rights, [command]))
 
     def demand(self, rights: Rights, command: Command) -> None:
-        """Raises redis.ResponseError where these rights do not allow it."""
+        """Checks the rights. Raises redis.ResponseError where they do not allow the command."""
         first(self._io.calls.run(rights, [command], CHECK))
 
     def _answer_rg(self, rights: Rights, command: Command) -> Any:
@@ -62,7 +62,7 @@ class InnerCommands:
 
 
 def _without_waiting(answering: Coroutine[Any, Any, bytes], name: str) -> bytes:
-    """Returns the reply for a coroutine that executes: the loop can't wait for itself."""
+    """Returns the reply of a coroutine that must not wait: the loop, which calls this, can't wait for itself."""
     try:
         answering.send(None)
     except StopIteration as end:

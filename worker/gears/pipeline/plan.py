@@ -14,7 +14,7 @@ GIVEN_TO_ALL = "CommandReader"  # the same, on every shard
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A run a script asked for."""
+    """A run that a script asked for."""
 
     reader: str
     argument: Any
@@ -25,6 +25,6 @@ class RunPlan:
     options: Mapping[str, Any] = field(default_factory=dict)  # of the reader, by RedisGears' names
 
     def all_steps(self) -> tuple[GearsStep, ...]:
-        """The steps with those that `convertToStr` and `collect` stand for."""
+        """Returns the steps, with those that `convertToStr` and `collect` stand for."""
         added = (GearsStep(Kind.MAP, convert),) if self.convert else ()
         return self.steps + added + ((GearsStep(Kind.COLLECT),) if self.collect else ())

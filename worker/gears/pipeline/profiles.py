@@ -18,11 +18,11 @@ MAX_SESSIONS = 100  # profiles that are kept; the oldest goes
 
 
 class NotProfiled(Exception):
-    """Nothing was measured for a session."""
+    """No function of a session was measured."""
 
 
 class Profiles:
-    """Any thread."""
+    """The profiles of all sessions. Any thread."""
 
     def __init__(self) -> None:
         self._profiling = threading.Lock()  # held by the thread that is profiled
@@ -60,7 +60,7 @@ class Profiles:
             self._stats.pop(session, None)
 
     def text(self, session: str, order: str) -> str:
-        """The table that pstats prints. Raises NotProfiled."""
+        """Returns the table that pstats prints. Raises NotProfiled."""
         with self._lock:
             stats = self._stats.get(session)
             if stats is None:

@@ -22,7 +22,7 @@ READ = {"string": ("GET",), "hash": ("HGETALL",), "list": ("LRANGE",)}  # types 
 
 
 def text(data: Any) -> Any:
-    """Bytes as str where they are UTF-8; containers all through."""
+    """Returns bytes as str where they are UTF-8, also within containers."""
     if isinstance(data, bytes):
         try:
             return data.decode()
@@ -154,14 +154,14 @@ async def _pattern(run: Run, plan: RunPlan) -> tuple[str, bool]:
 
 
 def message(key: bytes | str, id: bytes, fields: list[bytes]) -> dict[str, Any]:
-    """The record of one message of a stream."""
+    """Returns the record of one message of a stream."""
     value = dict(zip(fields[::2], fields[1::2], strict=True))
     return {"key": text(key), "id": text(id), "value": text(value)}
 
 
 class RecordReader:
-    """Records of keys, a page after another: each page is read as if its keys had the type that most had before, and
-    what turns out to be of another type, or not there, is asked for once more."""
+    """Reads records of keys page by page: each page as if its keys had the type that most had before; missing keys
+    and those of another type are read once more."""
 
     def __init__(self, calls: Calls, rights: Rights, read_value: bool) -> None:
         self._calls = calls
@@ -191,7 +191,7 @@ class RecordReader:
         ]
 
     async def _by_type(self, keys: list[bytes]) -> dict[bytes, tuple[str, Any]]:
-        """Type and value of those that are there."""
+        """Returns the type and value of the keys that exist."""
         types = await self._calls.run_async(self._rights, [("TYPE", key) for key in keys])
         there = ((key, type) for key, type in zip(keys, types, strict=True) if isinstance(type, bytes))
         named = [(key, text(type)) for key, type in there if type != b"none"]
@@ -205,7 +205,7 @@ def _read(key: bytes | str, type: str) -> Command:
 
 
 def _value(type: str, reply: Any) -> Any:
-    """None for types whose value is not read, and when the key was gone or changed type meanwhile."""
+    """Returns a key's value; None for types that are not read, and for a key that is gone or of another type now."""
     if type not in READ or isinstance(reply, Exception):
         return None
     if type == "hash" and isinstance(reply, list):
@@ -220,7 +220,7 @@ def _value(type: str, reply: Any) -> Any:
 async def event_records(
     calls: Calls, rights: Rights, events: Sequence[KeyEvent], read_value: bool = True
 ) -> list[dict[str, Any]]:
-    """Reads the records of keyspace events in one go; the values are those of this moment."""
+    """Returns the records of keyspace events, read at once; the values are those of this moment."""
     if not read_value:
         return [{"key": event.key, "event": event.event} for event in events]
     valued = [event for event in events if event.type in READ]

@@ -33,11 +33,11 @@ class Unset(Enum):
 
 
 class FlatError(Exception):
-    """Raised by `flat_error`: its text alone is the error, without the place it came from."""
+    """An error of `flat_error`: its text alone, without the place it came from."""
 
 
 class NextHook(Protocol):
-    """The way on from a function that hooks a command: to the next hook of it, or to the command itself."""
+    """The next hook of a hooked command, or the command itself."""
 
     def next(self, run: Run, arguments: Sequence[Argument]) -> Any: ...
 
@@ -68,7 +68,7 @@ class Run(Breakable):
         self._holders = 1  # whoever answers the request, and each run of it that goes on beyond; loop's thread only
 
     def hold(self) -> None:
-        """Keeps its rights beyond its reply; for each `hold` a `release`. Loop's thread."""
+        """Keeps the run's rights beyond its reply; each `hold` needs a `release`. Loop's thread."""
         self._holders += 1
 
     def release(self) -> None:
@@ -77,14 +77,14 @@ class Run(Breakable):
             self.on_release()
 
     def progress(self) -> None:
-        """A part of its work is done. Told now and then, so that any number of parts may be."""
+        """Notes that a part of the work is done. The module is told now and then, whatever their number."""
         now = time.monotonic()
         if self.on_progress is not None and now - self._progressed > PROGRESS_EVERY:
             self._progressed = now
             self.on_progress()
 
     def cancel(self) -> None:
-        """Any thread: stops the run as soon as it can be stopped."""
+        """Stops the run as soon as possible. Any thread."""
         self.stopped = True
         self.interrupt()
         self.end_within(self.threads.activity, self.threads.stall)
@@ -93,7 +93,7 @@ class Run(Breakable):
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """In the thread that computes: the run can be interrupted, and is profiled where that is set."""
+        """Lets the run be interrupted and profiled within the block. In the thread that computes."""
         with self.running(self.threads.activity), self.profile() if self.profile else nullcontext():
             yield
 
@@ -112,12 +112,12 @@ def current() -> Run | None:
 
 
 def enter(run: Run | None) -> None:
-    """Makes `run` the current one of this task and of what it starts; None: there is none."""
+    """Makes `run` the current one of this task and the tasks it starts; None: no run."""
     _current.set(run)
 
 
 def describe(error: BaseException) -> str:
-    """An error of a function as one line: a fault of ours or of Redis as it stands, else with file, line and type."""
+    """Returns an error as one line: one of ours or of Redis as it stands, a function's with file, line and type."""
     if isinstance(error, ShardqaError):
         return f"ERR {error.code}: {_text_of(error)}"
     if isinstance(error, RedisError | FlatError):

@@ -30,7 +30,7 @@ Elsewhere = Callable[[int, Node], Awaitable[list[Any] | None]]
 
 
 class SlotMoving(Exception):
-    """A slot did not settle."""
+    """A slot is still moving."""
 
 
 class SlotReader:
@@ -40,7 +40,7 @@ class SlotReader:
         self._read = read
 
     async def records(self, slots: Sequence[int], elsewhere: Elsewhere | None) -> AsyncIterator[list[Any]]:
-        """`elsewhere` None: what has gone to another shard is left to it. Raises SlotMoving."""
+        """Yields the records of slots, through `elsewhere` those that moved to another shard. Raises SlotMoving."""
         left: list[int] = []
         for start in range(0, len(slots), GROUP):
             group = slots[start : start + GROUP]
@@ -57,7 +57,7 @@ class SlotReader:
             yield await self._late(slot, elsewhere, until)
 
     async def one(self, slot: int) -> list[Any] | None:
-        """The records of one slot; None: it is not wholly here."""
+        """Returns the records of one slot; None where it is not wholly here."""
         keys = await self._listed([slot])
         return await self._sure(keys) if keys else None
 
@@ -77,7 +77,7 @@ class SlotReader:
         raise SlotMoving(f"slot {slot} was on its way between shards for {MOVE_SECONDS:g} s: its keys were not read")
 
     async def _listed(self, slots: Sequence[int]) -> dict[int, list[bytes]]:
-        """The keys of those slots that are wholly here, all as of one moment."""
+        """Returns the keys of slots that are wholly here, all of one moment."""
         commands = [NODES, *(("CLUSTER", "GETKEYSINSLOT", slot, MOST) for slot in slots)]
         nodes, *lists = await self._calls.run_async(WORKER, commands)
         here = _settled(nodes)
@@ -85,7 +85,7 @@ class SlotReader:
         return {slot: [key for key in keys if self._matches(key)] for slot, keys in found if here(slot)}
 
     async def _sure(self, keys: dict[int, list[bytes]]) -> list[Any] | None:
-        """None where one of the slots has begun to move."""
+        """Returns the records of keys; None where one of their slots has begun to move."""
         records = await self._read([key for names in keys.values() for key in names])
         (nodes,) = await self._calls.run_async(WORKER, [NODES])
         here = _settled(nodes)
@@ -117,7 +117,7 @@ def _batches(keys: dict[int, list[bytes]]) -> Iterable[dict[int, list[bytes]]]:
 
 
 def glob(pattern: bytes) -> Callable[[bytes], bool]:
-    """Tells which keys SCAN's MATCH would let through."""
+    """Returns a test for the keys that SCAN's MATCH lets through."""
     if pattern == b"*":
         return lambda _: True
     expression, at = b"", 0
@@ -140,7 +140,7 @@ def glob(pattern: bytes) -> Callable[[bytes], bool]:
 
 
 def _class(pattern: bytes, at: int) -> tuple[bytes, int]:
-    """Returns the class behind a `[` as an expression, and where it ends: without a `]` with the pattern."""
+    """Returns the class after a `[` as a regular expression, and its end: the pattern's, without a `]`."""
     is_negated = pattern[at : at + 1] == b"^"
     at += is_negated
     members = b""

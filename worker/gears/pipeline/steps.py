@@ -53,7 +53,7 @@ def is_async(function: Any) -> bool:
 
 
 def plain(steps: Sequence[GearsStep]) -> bool:
-    """Whether all of them are over once they have returned: synchronous, none joins records or moves them."""
+    """Returns whether all steps are synchronous, and none joins or moves records."""
     return all(step.kind in PASSING and not step.is_async for step in steps)
 
 
@@ -63,7 +63,7 @@ def convert(record: Any) -> Any:
 
 
 def is_light(record: Any) -> bool:
-    """Whether `convert` of it takes next to no time and runs no code of a user's."""
+    """Returns whether `convert` of a record takes next to no time and runs no user's code."""
     if type(record) is dict:
         return len(record) <= LIGHT and all(_is_short(key) and _is_short(value) for key, value in record.items())
     return type(record) in (str, bytes) or _is_short(record)
@@ -77,7 +77,7 @@ def _is_short(value: Any) -> bool:
 
 
 class Operation:
-    """One step at work. `call` is what the user's function makes of a record, `take` what becomes of that."""
+    """One step at work: `call` runs the user's function on a record, `take` makes records of its value."""
 
     call: Function = staticmethod(lambda record: None)  # where it has no function of a user's
 
@@ -90,7 +90,7 @@ class Operation:
         raise NotImplementedError
 
     def end(self) -> list[Any]:
-        """Returns the rest, when no more records come."""
+        """Returns the last records, when no more come."""
         return []
 
 

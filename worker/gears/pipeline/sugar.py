@@ -120,19 +120,19 @@ def concatenate(accumulator: list[Any] | None, records: list[Any]) -> list[Any]:
 
 
 def sorting(reverse: bool) -> Function:
-    """For flatmap, which gives a list from its end: `reverse` comes out ascending, as in RedisGears."""
+    """Returns a function for flatmap, which gives lists from the end: `reverse` is ascending, as in RedisGears."""
     return functools.partial(sorted, reverse=bool(reverse))
 
 
 def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[Any, None]:
-    """The keys of a dict: a set that keeps its order."""
+    """Adds a record to the keys of a dict: a set that keeps its order."""
     seen = {} if accumulator is None else accumulator
     seen[record] = None
     return seen
 
 
 def from_end(seen: dict[Any, None]) -> list[Any]:
-    """For flatmap, which gives them in the order of arrival."""
+    """Reverses records for flatmap, which then gives them in the order of arrival."""
     return list(reversed(seen))
 
 

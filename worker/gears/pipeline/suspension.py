@@ -20,7 +20,7 @@ Result: TypeAlias = tuple[Any, BaseException | None]
 
 @dataclass(slots=True)
 class Work:
-    """Records on their way through synchronous operations: each goes as far as it can before the next one sets out."""
+    """Records in synchronous operations: each goes as far as it can before the next one begins."""
 
     stack: list[tuple[int, list[Any]]]  # (index of an operation, the records before it: the next one stands last)
     end: int  # the operation that is synchronous no more
@@ -50,7 +50,7 @@ class Awaited:
 
 @dataclass(slots=True)
 class Begun:
-    """Records that stand before the operation `at`, behind others that are awaited."""
+    """Records before the operation `at`, behind others that are awaited."""
 
     at: int
     records: list[Any]
@@ -68,7 +68,7 @@ class Suspended:
 
 
 async def results_of(run: Run, starts: Sequence[Callable[[], Any]]) -> list[Result]:
-    """Returns what all of them give, in their order."""
+    """Returns the results of all `starts`, in their order."""
     if len(starts) == 1:
         return [await result_of(run, starts[0])]
     results: list[Result] = [(None, asyncio.CancelledError())] * len(starts)
@@ -85,7 +85,7 @@ async def results_of(run: Run, starts: Sequence[Callable[[], Any]]) -> list[Resu
 
 
 async def result_of(run: Run, start: Callable[[], Any]) -> Result:
-    """Returns what `start()` gives, awaited where it must be. Raises CancelledError when the run is cancelled."""
+    """Returns the value of `start()`, awaited if need be. Raises CancelledError when the run is cancelled."""
     try:
         result = start()
         if isinstance(result, Future):
@@ -103,7 +103,7 @@ async def result_of(run: Run, start: Callable[[], Any]) -> Result:
 
 
 def waited(run: Run, awaitable: Awaitable[Any] | Future[Any]) -> Result:
-    """Returns what a thread of the pool waits for; none of the loop may. Raises Cancelled."""
+    """Returns the value of an awaitable, for a thread of the pool, which may wait. Raises Cancelled."""
     if run.threads.in_loop():
         if inspect.iscoroutine(awaitable):  # else Python warns that nobody awaited it
             awaitable.close()

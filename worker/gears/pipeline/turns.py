@@ -17,7 +17,7 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()  # longest first
 
     def take_now(self) -> bool:
-        """Whether a turn was free: none is while somebody waits."""
+        """Takes a turn if one is free; returns whether it was. None is free while somebody waits."""
         with self._lock:
             if self._free == 0:
                 return False
@@ -55,7 +55,7 @@ class Turns:
         self.give()
 
     def _leave(self, waiting: asyncio.Future[None]) -> None:
-        """Gives back a turn nobody wants: in the queue, on its way (`_hand_over` sees that), or just handed over."""
+        """Gives up waiting: leaves the queue, or gives back a turn that was just handed over."""
         with self._lock:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)

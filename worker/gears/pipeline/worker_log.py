@@ -32,7 +32,7 @@ class WorkerLog:
         self._link.send_list(Type.LOG, 0, [level, text[:4000]])
 
     def error(self, text: str, author: bytes) -> None:
-        """Keeps an error of a registration, which the Redis log does not get."""
+        """Keeps an error of a registration for RG.PYLOGS; the Redis log does not get it."""
         self._keep(text, "error", author)
 
     def _keep(self, text: str, level: str, author: bytes) -> None:
@@ -40,5 +40,5 @@ class WorkerLog:
         self._lines.append((self._last, level, author.decode("utf-8", "replace")[:LENGTH], text[:LENGTH]))
 
     def after(self, number: int) -> list[list[int | str]]:
-        """Returns [number, level, author, text] of the later lines; a number is also a time in us."""
+        """Returns [number, level, author, text] of the lines after a number; numbers are times in microseconds."""
         return [list(line) for line in list(self._lines) if line[0] > number]

@@ -24,7 +24,7 @@ class HookedCommand:
     awaits: bool = False  # what registered it follows keys with mode='sync', and gets their other events, too
 
     def wire(self) -> str:
-        """The line that the module reads (hooked.c)."""
+        """Returns the line that the module reads (hooked_command.c)."""
         return f"{self.name} {'W' if self.awaits else 'w' if self.writes else 'r'} {self.first} {self.last}"
 
 
@@ -34,7 +34,7 @@ GET = HookedCommand("get", writes=False, first=1, last=1)
 
 
 def hooked_command(execute: Execute, name: str, prefixed: bool, verb: str) -> HookedCommand:
-    """`verb` is RedisGears' for what is done to the command. Any thread but the reading one. Raises ValueError."""
+    """Returns the command to hook; `verb` is for the error. Any thread but the reading one. Raises ValueError."""
     name = name.lower()
     if name.startswith(OURS) or name in REFUSED:
         raise ValueError(f"command {name!r} can't be hooked: functions may not run it, so call_next could not")
@@ -47,7 +47,7 @@ def hooked_command(execute: Execute, name: str, prefixed: bool, verb: str) -> Ho
 
 
 def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
-    """Returns all that write to keys in fixed places: their clients are the writers that mode='sync' makes wait."""
+    """Returns all commands that write to keys in fixed places: mode='sync' makes their clients wait."""
     commands = []
     for info in execute(("COMMAND",)):
         name = bytes(info[0]).decode().lower()
@@ -59,7 +59,7 @@ def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
 
 
 def _checked(info: list[Any], name: str, prefixed: bool, verb: str) -> HookedCommand:
-    """Raises ValueError for what can't be hooked."""
+    """Returns the command of Redis' `info`. Raises ValueError for one that can't be hooked."""
     flags = {bytes(flag).decode() for flag in info[2]}
     if len(info) > 9 and info[9]:
         raise ValueError(f"command {name!r} can't be hooked: it is a family of commands")

@@ -18,7 +18,7 @@ from shardqa.worker.threads import Threads
 
 
 def is_plain(registration: Registration) -> bool:
-    """Whether PlainRun can run its steps."""
+    """Returns whether PlainRun can run the registration's steps."""
     return plain(registration.steps)
 
 
@@ -41,7 +41,7 @@ class PlainRun:
         self.started = 0.0
 
     def begin(self) -> list[Any] | Suspended:
-        """Returns what the record became, counted; or what is to be awaited first. In a context of its own.
+        """Returns the results, counted, or what must be awaited first. In a context of its own.
 
         Errors are the run's. Raises Cancelled.
         """
@@ -74,7 +74,7 @@ def run_within(
     record: list[Any],
     hook: NextHook | None = None,
 ) -> tuple[Run, list[Any]]:
-    """Runs it inside the function that calls; returns the run and its results. Raises redis.ResponseError."""
+    """Runs a registration inside the calling function; returns (run, results). Raises redis.ResponseError."""
     inner, before = Run(threads, rights), current()
     inner.name, inner.command, inner.hook = registration.title(), command, hook
     inner.request = 0 if before is None else before.request

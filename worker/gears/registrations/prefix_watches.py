@@ -84,7 +84,7 @@ class Watches:
         self._started = False
 
     def add(self, watch: Watch, log: Callable[[str, str], None]) -> None:
-        """Loop's thread."""
+        """Adds a watch. Loop's thread."""
         # in a context of its own: it runs for no client, and not on behalf of the script that began it
         watch.task = contextvars.Context().run(self._threads.task, watch.follow(self._threads, log))
         self._watches += (watch,)
@@ -104,17 +104,17 @@ class Watches:
         self._watches = tuple(watch for watch in self._watches if watch.session != session)
 
     def start(self) -> None:
-        """Begins, once the keyspace is loaded. Loop's thread."""
+        """Begins all watches, once the keyspace is loaded. Loop's thread."""
         self._started = True
         self.resync("start")
 
     def resync(self, reason: str) -> None:
-        """Any thread."""
+        """Has all watches scan again. Any thread."""
         for watch in self._watches:
             self._push(watch, reason)
 
     def event(self, event: KeyEvent) -> None:
-        """Reading thread."""
+        """Queues an event in the watches of its key. Reading thread."""
         for watch in self._watches:
             if event.key.startswith(watch.prefix):
                 self._push(watch, event)

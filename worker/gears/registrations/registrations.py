@@ -26,7 +26,7 @@ _counting = threading.Lock()  # of all of them: misses are counted by the thread
 
 @dataclass(slots=True)
 class RegistrationStatistics:
-    """Times in milliseconds. Any thread may count."""
+    """The statistics of a registration; times in milliseconds. Any thread may count."""
 
     triggered: int = 0
     success: int = 0
@@ -50,30 +50,30 @@ class RegistrationStatistics:
             self.triggered += 1
 
     def abort(self) -> None:
-        """A run that somebody stopped: its client left, or RG.ABORTEXECUTION."""
+        """Counts a run that somebody stopped: its client left, or by RG.ABORTEXECUTION."""
         with _counting:
             self.aborted += 1
 
     def drop(self, reason: str) -> None:
-        """An event that did not run to its end though nobody stopped it."""
+        """Counts an event that did not run to its end though nobody stopped it."""
         with _counting:
             self.failures += 1
             self.last_error = reason
 
     def broken(self, run: Run, error: BaseException) -> None:
-        """A run that was broken off."""
+        """Counts a run that was broken off."""
         if run.stopped:
             self.abort()
         else:
             self.drop(describe(error))
 
     def done(self, started: float, error: str | None) -> None:
-        """Counts a run that was not counted when it was triggered."""
+        """Counts a whole run: its trigger, and its end."""
         self.trigger()
         self.finished(started, error)
 
     def finished(self, started: float, error: str | None) -> None:
-        """`started` is of time.perf_counter()."""
+        """Counts the end of a run; `started` is a time of time.perf_counter()."""
         with _counting:
             self.last = (time.perf_counter() - started) * 1000
             self.total += self.last
@@ -98,7 +98,7 @@ class StreamOptions:
 
 @dataclass(slots=True)
 class Registration:
-    """The fields of a REGISTER frame, and what runs."""
+    """A registration: the fields of its REGISTER frame, and its steps."""
 
     id: str
     session: str  # id
@@ -127,45 +127,45 @@ class Registration:
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
     def title(self) -> bytes:
-        """Names it in the log when the worker has to be killed for it."""
+        """Returns the name for the log of a worker that is killed for this registration."""
         what = f"trigger {self.trigger!r}" if self.trigger else f"keys {self.prefix!r}"
         if self.commands:
             what = f"commands {' '.join(self.commands)}, {what}"
         return f"registration {self.id} ({what}) of session {self.session}".encode("utf-8", "replace")
 
     def name(self) -> str:
-        """Says to people what starts it."""
+        """Returns the registration's name for people: its trigger, or its pattern of keys."""
         if self.commands:
             return f"{' '.join(self.commands)} {self.prefix}"
         return self.trigger or self.prefix
 
     def plan(self, records: list[Any]) -> RunPlan:
-        """A run over these records: a trigger's on every shard. What else moves no record is this shard's alone."""
+        """Returns the plan over these records: on all shards for triggers and for steps that move records."""
         reader = GIVEN_TO_ALL if self.trigger and self.mode == "async" else GIVEN
         moves = reader == GIVEN_TO_ALL or any(step.kind in GLOBAL for step in self.steps)
         return RunPlan(reader, records, self.steps, self.convert, self.mode != "async" or not moves, self.collect)
 
     @property
     def rights(self) -> Rights:
-        """The rights of who registered it. Where a writer waits for a KeysReader, its function's writes start none."""
+        """Returns the author's rights. Where writers wait for a KeysReader, its function's writes trigger none."""
         rights = Rights.of_session(self.session, self.user)
         return rights.nested() if self.reader == "KeysReader" and self.mode == "sync" else rights
 
     def enter(self, run: Run) -> None:
-        """Gives a run that a client waits for the rights that it has."""
+        """Gives the run of a client the rights that the registration asks for."""
         run.group = self.rights.context
         if self.privileged:
             run.rights = self.rights
 
     def follows(self) -> Command | None:
-        """Asks the module whether its user may have what it is told of; None: it is told of no keys."""
+        """Returns the command to ask the module whether the user may see the keys; None where it sees none."""
         if self.reader == TIMER or self.trigger:
             return None
         writes = self.reader == "CommandReader" and any(command.writes for command in self.hooked)
         return follow("w" if writes else "r", self.prefix)
 
     def wire(self) -> list[str]:
-        """The items of this registration in a REGISTER frame."""
+        """Returns the items of this registration in a REGISTER frame."""
         items = [self.id, self.reader, self.mode, self.description or "", self.prefix, self.trigger]
         commands = tuple(command.wire() for command in self.hooked)
         for names in (self.events, self.types, commands):
@@ -173,7 +173,7 @@ class Registration:
         return items
 
     def dump(self, queue: int | None) -> list[Any]:
-        """The entry of RG.DUMPREGISTRATIONS; where `queue` is given, behind it what RedisGears has not."""
+        """Returns the entry of RG.DUMPREGISTRATIONS; with `queue`, also the fields that RedisGears lacks."""
         s = self.statistics
         runs = s.success + s.failures
         data = resp.pairs(
@@ -236,7 +236,7 @@ class Registrations:
         self._run_once: set[str] = set()  # ids of those that have run in this worker
 
     def count_queue(self, queued: Callable[[Registration], int]) -> None:
-        """`queued` says how much of a registration's work waits or runs in one place."""
+        """Adds a function that says how much of a registration's work waits or runs in one place."""
         self._queues.append(queued)
 
     def queue_of(self, registration: Registration) -> int:
@@ -247,7 +247,7 @@ class Registrations:
         self._removed.append(removed)
 
     def turns_of(self, registration: Registration) -> Turns | None:
-        """Returns None where its runs are not bounded: of a CommandReader, or of one that is gone."""
+        """Returns the turns of its runs; None where they are not bounded (CommandReader), and for one that is gone."""
         return self._turns.get(registration.id)
 
     def prepare(self, registration: Registration, run: Run) -> None:
@@ -256,7 +256,7 @@ class Registrations:
         run.turns = self.turns_of(registration)
 
     def _seconds_of(self, registration: Registration) -> float:
-        """Returns how long a run may take in one thread. The first one may load what it needs."""
+        """Returns how many seconds a run may hold a thread; the first run may load what it needs."""
         if registration.reader == "CommandReader":
             return self._stall  # its client waits no longer
         usual = max(self._stall, self._settings.number("ExecutionMaxIdleTime") / 1000)
@@ -264,7 +264,7 @@ class Registrations:
         return seconds if registration.id in self._run_once else max(seconds, FIRST_RUN * usual)
 
     def idle_of(self, id: str) -> float:
-        """Seconds after which an execution stands still; `id` is its registration's, or empty."""
+        """Returns the seconds without progress that end an execution; `id` is its registration's, or empty."""
         registration = self._by_id.get(id)
         return self._settings.idle() if registration is None else registration.idle or self._settings.idle()
 

@@ -19,7 +19,7 @@ class StoredRegistration:
     body: tuple[str, ...] = ()  # its REGISTER's items behind the id; none where the module does not tell them
 
     def is_like(self, registration: Registration) -> bool:
-        """Whether both are for the same keys or trigger."""
+        """Returns whether both are for the same keys or trigger."""
         if not self.body:
             return True
         reader, _, _, prefix, trigger = self.body[:WORDS]
@@ -30,13 +30,13 @@ class StoredRegistration:
 
 
 class StoredIds:
-    """The ids, for registrations in the order in which the script makes them. `new` gives one to what is new."""
+    """The stored ids, for registrations in the script's order; `new` makes ids for new ones."""
 
     def __init__(self, stored: Sequence[StoredRegistration], new: Callable[[], str]) -> None:
         self._stored, self._left, self._new = stored, list(stored), new
 
     def next(self, registration: Registration) -> str:
-        """Returns the id that the registration had, empty where that was unregistered since."""
+        """Returns the registration's stored id; empty where it was unregistered since."""
         for fits in (StoredRegistration.is_equal, StoredRegistration.is_like):
             for one in self._left:
                 if fits(one, registration):
@@ -45,7 +45,7 @@ class StoredIds:
         return self._new()
 
     def are_those_of(self, registrations: Sequence[Registration]) -> bool:
-        """Whether the module has it as it is now."""
+        """Returns whether these are just the registrations that the module has stored."""
         kept = [one for one in self._stored if one.id]
         return [one.id for one in kept] == [registration.id for registration in registrations] and all(
             one.is_equal(registration) for one, registration in zip(kept, registrations, strict=True)
@@ -53,7 +53,7 @@ class StoredIds:
 
 
 def parse(count: int, items: Sequence[str]) -> list[StoredRegistration]:
-    """Reads a SESSION frame: so many ids, then as many bodies, or none. Raises ValueError for anything else."""
+    """Parses a SESSION frame's items: `count` ids, then as many bodies, or none. Raises ValueError for others."""
     ids, rest = items[:count], iter(items[count:])
     if len(items) <= count:
         if len(ids) != count:

@@ -1,4 +1,4 @@
-"""GearsBuilder: what a script says it wants. It only records steps, a run or a registration; nothing runs here."""
+"""GearsBuilder: notes a script's steps, runs and registrations; nothing runs here."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class Builder:
         return self._step(Kind.FOREACH, function)
 
     def accumulate(self, function: Function) -> Builder:
-        """`function(accumulator, record)` gives the accumulator, which is None at first; here, per shard."""
+        """Folds a shard's records: `function(accumulator, record)` gives the next accumulator, the first is None."""
         return self._step(Kind.ACCUMULATE, function)
 
     def localgroupby(self, extractor: Function, reducer: Function) -> Builder:
-        """One record {'key', 'value'} a key; `reducer(key, accumulator, record)` gives the accumulator."""
+        """Folds by key to records {'key', 'value'}: `reducer(key, accumulator, record)` gives the next accumulator."""
         _check_function("localgroupby", reducer)
         self._steps.append(GearsStep(Kind.LOCALGROUPBY, reducer, extractor=_extractor("localgroupby", extractor)))
         return self
 
     def limit(self, length: int, start: int = 0) -> Builder:
-        """At most `length` records of each shard, from the `start`-th on; behind `collect`, of all."""
+        """Lets `length` records of each shard pass, from the `start`-th on; after `collect`, of all shards."""
         for name, number in (("length", length), ("start", start)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise ValueError(f"limit: {name} argument must be a number from 0 on, not {number!r}")
@@ -82,14 +82,14 @@ class Builder:
         return self.accumulate(sugar.folding(zero, local)).collect().accumulate(sugar.folding(zero, combine))
 
     def aggregateby(self, extractor: Function, zero: Any, local: Function, combine: Function) -> Builder:
-        """One record {'key', 'value'} a key; both functions get (key, accumulator, record)."""
+        """Folds by key to records {'key', 'value'}; both functions get (key, accumulator, record)."""
         _check_function("aggregateby", local)
         _check_function("aggregateby", combine)
         self.localgroupby(extractor, sugar.folding_by(zero, local)).repartition(sugar.key_of)
         return self.localgroupby(sugar.key_of, sugar.folding_values(zero, combine))
 
     def __localAggregateby__(self, extractor: Function, zero: Any, function: Function) -> Builder:
-        """The local half of `aggregateby`."""
+        """Adds the local half of `aggregateby`."""
         _check_function("__localAggregateby__", function)
         return self.localgroupby(extractor, sugar.folding_by(zero, function))
 
@@ -97,7 +97,7 @@ class Builder:
         return self.repartition(extractor).localgroupby(extractor, reducer)
 
     def batchgroupby(self, extractor: Function, reducer: Function) -> Builder:
-        """`reducer(key, records)` gets all records of a key at once."""
+        """Groups by key: `reducer(key, records)` gets all records of a key at once."""
         _check_function("batchgroupby", reducer)
         self.repartition(extractor).localgroupby(extractor, sugar.gather)
         return self.map(sugar.reducing(reducer))
@@ -124,7 +124,7 @@ class Builder:
     def run(
         self, arg: Any = None, convertToStr: bool = True, collect: bool = True, mode: str = "async", **options: Any
     ) -> Any:
-        """Runs at the end of the script; inside a function it starts at once and can be awaited: [results, errors]."""
+        """Runs the steps at the script's end; in a function at once, and to await the value gives [results, errors]."""
         return self._session.run(self.plan_of_run(arg, convertToStr, collect, mode, **options))
 
     def plan_of_run(
@@ -147,7 +147,7 @@ class Builder:
         onRegistered: Callable[[], Any] | None = None,
         **options: Any,
     ) -> str:
-        """Returns the registration's id; it takes effect when the whole script has succeeded.
+        """Registers the steps, in effect when the whole script has succeeded; returns the registration's id.
 
         Run for a client, its functions have that client's rights; with `privileged=True` those of who registers it:
         then they must see to it themselves that the client may have what they do (`runtime.demand`). Key events have

@@ -35,11 +35,11 @@ _receiving: ContextVar[Session] = ContextVar("receiving")
 
 
 class CannotTravel(Exception):
-    """A value that can't be pickled, such as a lock or a connection."""
+    """The value can't be pickled, as a lock or a connection."""
 
 
 def _names(session: Session) -> dict[int, str]:
-    """Maps the id of each thing that the worker gives to this session to its name."""
+    """Returns the names of objects that the worker gives to this session, by their id()."""
     names = {id(value): name for name, value in session.names.items() if callable(value)}
     return names | {id(session): SESSION, id(session.names["runtime"]): "runtime"}
 
@@ -76,14 +76,14 @@ def _pickler() -> Any:
 
 
 def _set_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
-    """Gives a function its state but leaves its globals the builtins that it was made with."""
+    """Sets a function's state, but not the builtins of its globals."""
     names = function.__builtins__
     set_state(function, state)
     function.__globals__["__builtins__"] = names
 
 
 def _own_function(make: Callable[..., FunctionType], *arguments: Any) -> FunctionType:
-    """Makes a function of the session's script: with the globals that the session has here."""
+    """Makes a function of the session's script, with the session's globals on this worker."""
     function, here = make(*arguments), _receiving.get().globals
     for name, value in function.__globals__.items():
         here.setdefault(name, value)
@@ -91,14 +91,14 @@ def _own_function(make: Callable[..., FunctionType], *arguments: Any) -> Functio
 
 
 def _add_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
-    """Gives a function its state; variables that are there stay."""
+    """Sets a function's state; variables that exist stay."""
     here = dict(function.__globals__)
     set_state(function, state)
     function.__globals__.update(here)
 
 
 def _own(name: str) -> Any:
-    """Returns this worker's counterpart, while `unpack` reads."""
+    """Returns this worker's object of a name, while `unpack` reads."""
     session = _receiving.get()
     if name == SESSION:
         return session
@@ -106,7 +106,7 @@ def _own(name: str) -> Any:
 
 
 def pack(session: Session, value: Any) -> bytes:
-    """Raises CannotTravel, with the reason."""
+    """Pickles a value. Raises CannotTravel, with the reason."""
     file = io.BytesIO()
     try:
         _pickler()(file, session).dump(value)
@@ -128,7 +128,7 @@ def unpack(session: Session, data: bytes) -> Any:
 
 
 def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseException], None]) -> bytes:
-    """Returns records as one pickle, without those that can't travel: `on_loss` gets the error of each."""
+    """Pickles records, without those that can't travel: `on_loss` gets the error of each."""
     try:
         return pack(session, records)
     except CannotTravel:
@@ -146,18 +146,18 @@ def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseExcep
 
 
 def pack_session(session: Session) -> bytes:
-    """Packs a session before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
+    """Packs a session before onRegistered runs, which may make objects that can't travel. Raises CannotTravel."""
     fresh = [replace(registration, statistics=RegistrationStatistics()) for registration in session.registrations]
     return pack(session, (fresh, session.on_registered))
 
 
 def unpack_session(session: Session, content: bytes) -> None:
-    """Gives `session` what `pack_session` took from another. Raises whatever the code in it raises."""
+    """Gives `session` the content of `pack_session`. Raises whatever the code in it raises."""
     session.registrations, session.on_registered = unpack(session, content)
 
 
 def stored_script(content: bytes, code: str) -> str:
-    """Returns a script of Python all the same: its first line is a comment."""
+    """Returns the script with its packed functions in a comment as first line: it stays a script of Python."""
     return f"{MARK}{PYTHON} {base64.b85encode(content).decode()}\n{code}"
 
 

@@ -56,7 +56,7 @@ class PrivateImports:
         vars(self._machinery["importlib"])["metadata"] = self._machinery["importlib.metadata"]
 
     def load(self, name: str) -> ModuleType:
-        """Raises ImportError, and what the module raises."""
+        """Imports a module. Raises ImportError, and what the module raises."""
         with self._lock:
             if name in self._modules:
                 return self._modules[name]
@@ -83,7 +83,7 @@ class PrivateImports:
         return name.partition(".")[0] in self._tops
 
     def place_of(self, value: Any) -> tuple[str, str, str] | None:
-        """Returns (name of the list, module, qualified name) of a module, class or function of ours."""
+        """Returns (name of the list, module, qualified name) of a private module, class or function; else None."""
         if isinstance(value, ModuleType):
             return (self.name, value.__name__, "") if self._modules.get(value.__name__) is value else None
         if not isinstance(value, type | FunctionType):
@@ -94,7 +94,7 @@ class PrivateImports:
         return self.name, value.__module__, value.__qualname__
 
     def _explain(self, top: str, error: BaseException) -> None:
-        """Raises ImportError where it may be machine code that knows one copy in a process."""
+        """Raises ImportError with the cause where a package may be machine code that allows one copy in a process."""
         name, version = packages_in(Path(self.folder)).get(top, ("", ""))
         own = next((one.version for one in importlib.metadata.distributions(name=name or top)), version)
         if own != version and any(Path(self.folder, top).rglob("*.so")):
@@ -136,7 +136,7 @@ class PrivateImports:
 
 
 class LentImports:
-    """The imports of sessions without a list: what only other lists have, of several the newest."""
+    """The imports of sessions without a list: packages that only lists of others have, of several the newest."""
 
     name = ""
 
@@ -159,7 +159,7 @@ LENT = LentImports()
 
 
 class _View(ModuleType):
-    """A module as code of ours sees it: what is not here is the worker's."""
+    """A module as private code sees it: names that it lacks are the worker's."""
 
     def __init__(self, module: ModuleType, imports: PrivateImports) -> None:
         super().__init__(module.__name__)
@@ -176,14 +176,14 @@ class _Importlib(_View):
 
 
 class _Sys(_View):
-    """The module `sys` of a list: its modules stand before the worker's."""
+    """The module `sys` of a list: the list's modules stand before the worker's."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(sys, name, value)
 
 
 class _Modules(ChainMap[str, ModuleType]):
-    """`sys.modules`: what a finder of the session's brings, and is no package of the list, goes to the worker's."""
+    """`sys.modules` of a list: modules that the session imports from elsewhere go to the worker's."""
 
     has: Callable[[str], bool]
 
@@ -192,7 +192,7 @@ class _Modules(ChainMap[str, ModuleType]):
 
 
 class _Pickle(_View):
-    """`pickle`: it reads our modules first, and writes of them what others find where they are installed."""
+    """`pickle` of a list: reads private modules first, and writes their plain names, under which others find them."""
 
     def __init__(self, imports: PrivateImports) -> None:
         super().__init__(pickle, imports)
@@ -250,7 +250,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _copied(module: ModuleType, **instead: Any) -> ModuleType:
-    """Returns a module whose functions find `instead` among their globals; all else is the worker's."""
+    """Returns a copy of a worker's module whose functions find `instead` among their globals."""
     copy = ModuleType(module.__name__)
     names = copy.__dict__
     names.update({**vars(module), **instead})
@@ -279,7 +279,7 @@ def at_place(name: str, module: str, attribute: str) -> Any:
 
 
 def function_in(name: str, code: Any, globals: dict[str, Any], *more: Any) -> FunctionType:
-    """A function that travelled by value, which imports as it did where it was made."""
+    """Makes a function that travelled by value; it imports as where it came from."""
     globals["__builtins__"] = ACTIVE[name].builtins if name else LENT.builtins
     return FunctionType(code, globals, *more)
 
@@ -295,7 +295,7 @@ def _attribute(module: ModuleType, path: str) -> Any:
 
 
 def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
-    """Maps each top level name of a folder to its distribution and version, where that is known."""
+    """Returns (distribution, version) of each top level name of a folder, where they are known."""
     packages = {
         entry.name.partition(".")[0]: ("", "")
         for entry in folder.iterdir()
@@ -312,7 +312,7 @@ def find(top: str, path: Sequence[str]) -> bool:
 
 
 def is_in(top: str, package: tuple[str, str], path: Sequence[str]) -> bool:
-    """Whether this version of the package is what the path gives for its name."""
+    """Returns whether the path has this version of the package."""
     name, version = package
     if not name or not find(top, path):
         return False

@@ -39,7 +39,7 @@ def install(host: ScriptHost, commands: InnerCommands) -> None:
 
 
 def _place(value: Any, name: str) -> None:
-    """Tells pickle where a function lies that was made here; others lie where they are defined."""
+    """Tells pickle that a function made here lies in this module; others lie where they are defined."""
     if "<locals>" in getattr(value, "__qualname__", ""):
         value.__module__, value.__name__, value.__qualname__ = NAME, name, name
 

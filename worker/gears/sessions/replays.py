@@ -43,7 +43,7 @@ class Replays:
         self._changed: list[Session] = []  # replayed with other registrations than stored
 
     def replay(self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]) -> None:
-        """A stored session; a failure is the answer to `request` (0: there is no request)."""
+        """Runs a stored session again; a failure is the answer to `request` (0: no request)."""
         self._under_way += 1  # at once: what follows on the socket finds that it has to wait
         self._io.threads.task(self._replay_answered(request, id, user, code, stored))
 
@@ -61,7 +61,7 @@ class Replays:
     async def _replay(
         self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
     ) -> str | None:
-        """Says why it failed, None where it did not."""
+        """Runs a stored session again; returns why it failed, None where it did not."""
         self._sessions.forget(id, tell=False)
         ids = [one.id for one in stored]
         if ids and not any(ids):
@@ -98,13 +98,13 @@ class Replays:
         return None
 
     def _new_id_besides(self, stored: Collection[str]) -> str:
-        """Makes an id for a script that registers more than it did when it was stored."""
+        """Makes an id for a registration that the script did not make when it was stored."""
         while (id := self._sessions.new_id()) in stored:
             pass
         return id
 
     async def _replay_travelled(self, session: Session, run: Run, content: bytes, ids: Sequence[str]) -> None:
-        """Takes its functions as they came, with the values that the script's variables had."""
+        """Restores the session's functions from `content`, with the values of the script's variables."""
         session.remember_lines()
         session.commit()
         await self._io.threads.in_pool(run, unpack_session, session, content)
@@ -113,7 +113,7 @@ class Replays:
         await run_on_registered(session, run)
 
     async def replayed(self) -> None:
-        """Waits for all stored sessions so far; a master stores anew those whose script now registers otherwise.
+        """Waits for all stored sessions so far. A master stores those again whose scripts now register something else.
 
         One that was a replica then does not: its own replicas may be of an earlier version, as in an upgrade, and would
         run the script again in the midst of what they are asked.
@@ -128,7 +128,7 @@ class Replays:
         return self._under_way > 0
 
     async def settled(self, find: Callable[[], T]) -> T | None:
-        """Returns what `find` gives; where that is None, what it gives once all replays so far are done.
+        """Returns the value of `find()`; where it is None, its value after all replays so far.
 
         After a reload the sessions come again, and requests that follow them on the socket are faster than they are.
         """
@@ -139,6 +139,6 @@ class Replays:
         return found
 
     async def forget_registration(self, id: str) -> None:
-        """The module has removed it; a replay under way may still bring it."""
+        """Notes that the module has removed a registration, which a replay under way may still bring."""
         await self.settled(lambda: self._sessions.registration(id))
         self._sessions.unregister(id, tell=False)

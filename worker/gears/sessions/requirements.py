@@ -30,7 +30,7 @@ MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
 
 class RequirementsFailed(Exception):
-    """Requirements that can't be installed; the text is pip's."""
+    """Requirements can't be installed; the text is pip's."""
 
 
 class Requirements:
@@ -42,7 +42,7 @@ class Requirements:
         self._installing = asyncio.Lock()
 
     async def ensure(self, requirements: Sequence[str], force: bool = False) -> None:
-        """Raises RequirementsFailed."""
+        """Installs requirements that are missing. Raises RequirementsFailed."""
         if not requirements:
             return
         base = _base(requirements)
@@ -57,7 +57,7 @@ class Requirements:
         self._active[base] = name or base, requirements
 
     def dump(self, used: Iterable[Sequence[str]]) -> list[Any]:
-        """The reply of RG.PYDUMPREQS: of the lists that sessions have."""
+        """Returns the reply of RG.PYDUMPREQS: the lists that sessions use."""
         active = [self._active[base] for base in dict.fromkeys(map(_base, used)) if base in self._active]
         same = {"IsDownloaded": "yes", "IsInstalled": "yes", "CompiledOs": sys.platform}
         every = [(self._folder / folder, name) for folder, names in active for name in names]
@@ -95,7 +95,7 @@ class Requirements:
 
     @staticmethod
     async def _reply(loop: asyncio.AbstractEventLoop, installer: socket.socket, name: str) -> str:
-        """Returns why it failed, or nothing. Replies for clients that left meanwhile are passed over."""
+        """Reads the installer's reply: why it failed, or nothing; skips replies for clients that left."""
         while reply := await loop.sock_recv(installer, MAX_MESSAGE):
             answer = json.loads(reply)
             if answer["folder"] == name:
@@ -118,17 +118,17 @@ class Requirements:
 
 
 def imports_of(requirements: Sequence[str]) -> private.PrivateImports | private.LentImports | None:
-    """Returns how a session with these imports; None: as all do."""
+    """Returns the imports of a session with these requirements; None for the worker's own."""
     return private.ACTIVE.get(_base(requirements), private.LENT) if private.ACTIVE else None
 
 
 def _base(requirements: Sequence[str]) -> str:
-    """Returns how the names of the folders of a list begin."""
+    """Returns the beginning of the names of a list's folders."""
     return hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
 
 
 def _is_there(requirement: str, path: Sequence[str]) -> bool:
-    """Whether this path has it, with what its extras name."""
+    """Returns whether the path has the requirement, with the dependencies of its extras."""
     found = _distribution(requirement, path)
     if found is None:
         return False
@@ -138,7 +138,7 @@ def _is_there(requirement: str, path: Sequence[str]) -> bool:
 
 
 def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
-    """Whether one of these extras alone brings the dependency."""
+    """Returns whether only one of these extras brings the dependency."""
     marker = dependency.marker
     return (
         marker is not None and not marker.evaluate({"extra": ""}) and any(marker.evaluate({"extra": e}) for e in extras)
@@ -146,7 +146,7 @@ def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
 
 
 def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.Distribution | None:
-    """Returns what meets a requirement on this path, whatever extras it names."""
+    """Returns the distribution on the path that meets a requirement; its extras do not count."""
     try:
         wish = Requirement(requirement)
     except InvalidRequirement:
@@ -159,7 +159,7 @@ def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.D
 
 
 def _wheel(distribution: importlib.metadata.Distribution) -> str:
-    """Returns the file name of the wheel that it was."""
+    """Returns the file name of the wheel that a distribution came from."""
     lines = (distribution.read_text("WHEEL") or "").splitlines()
     tags = [line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: ")]
     name = distribution.name.replace("-", "_")
@@ -170,7 +170,7 @@ def _wheel(distribution: importlib.metadata.Distribution) -> str:
 
 
 def marked(requirements: Sequence[str], code: str) -> str:
-    """A script of Python all the same: the line is a comment."""
+    """Returns the script with its requirements in a comment as first line: it stays a script of Python."""
     return f"{MARK}{json.dumps(list(requirements))}\n{code}" if requirements else code
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 class BadArguments(Exception):
-    """A command's arguments can't be understood."""
+    """The arguments of a command do not follow its syntax."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Script:
 
 
 def parse_script(arguments: list[bytes]) -> Script:
-    """Raises BadArguments."""
+    """Parses the arguments. Raises BadArguments."""
     if not arguments:
         raise BadArguments("wrong number of arguments for 'RG.PYEXECUTE' command")
     try:

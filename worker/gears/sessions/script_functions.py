@@ -96,7 +96,7 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
         return text(session.execute(command))
 
     def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
-        """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
+        """Returns gearsCtx, in RedisGears the builder of a reader, and `with gearsCtx(getGearsSession()):`."""
         return builder(session, *arguments) if isinstance(session, str) else in_context(session)
 
     return {
@@ -114,7 +114,7 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
 
 
 def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns more names of RedisGears' interpreter: other spellings, and what it had imported."""
+    """Returns older names of RedisGears' interpreter: other spellings, and modules that it had imported."""
     module = sys.modules.get("redisgears")  # none where a script runs outside a worker
     spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
     spellings["GearsConfigGet"] = names["gearsConfigGet"]
@@ -138,18 +138,18 @@ def set_future_exception(future: PlainFuture, error: Any) -> None:
 
 
 def is_in_atomic_block() -> bool:
-    """Whether Redis serves this function alone now."""
+    """Returns whether Redis now serves this function alone."""
     return section.get() != 0
 
 
 def is_async_allow() -> bool:
-    """False in a trigger inside a transaction or a script, which wait for it."""
+    """Returns False in a trigger inside a transaction or a script, which wait for it; else True."""
     run = current()
     return run is None or not run.holds
 
 
 class Atomic:
-    """`with atomic():` no other client's command comes between those of the block, which Redis ends after a second."""
+    """`with atomic():` no other client's command comes between those of the block; Redis ends it after a second."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -173,13 +173,13 @@ class Atomic:
 
 
 def flat_error(message: object) -> Any:
-    """Ends the function with this text as the error, without where it came from."""
+    """Ends the function with this text as its error, without file and line."""
     raise FlatError(str(message))
 
 
 @contextmanager
 def in_context(session: Run | None = None) -> Iterator[None]:
-    """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
+    """`with gearsCtx(getGearsSession()):` in a function's thread: calls in the block act for that function."""
     before = current()
     enter(before if session is None else session)
     try:
@@ -200,7 +200,7 @@ def override_reply(value: Any) -> None:
 
 
 def call_next(*arguments: Argument) -> Any:
-    """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
+    """Runs the next hook of the hooked command, or the command itself, with these arguments; returns its reply."""
     run = current()
     if run is None or run.hook is None:
         raise RuntimeError(
@@ -211,7 +211,7 @@ def call_next(*arguments: Argument) -> Any:
 
 
 def get_command() -> list[str | bytes]:
-    """The command this function runs for, name first; empty outside one."""
+    """Returns the command that this function runs for, name first; empty for none."""
     run = current()
     return [] if run is None else list(run.command)
 

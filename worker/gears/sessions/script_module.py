@@ -20,7 +20,7 @@ _names: ContextVar[Mapping[str, Any] | None] = ContextVar("names", default=None)
 
 
 def of_script() -> Mapping[str, Any] | None:
-    """The names of the session whose code runs in this task or thread; None outside of one."""
+    """Returns the names of the session whose code runs in this task or thread; None for none."""
     return _names.get()
 
 
@@ -34,7 +34,7 @@ def in_use(names: Mapping[str, Any]) -> Iterator[None]:
 
 
 class ScriptModule(ModuleType):
-    """Raises ImportError where no script runs: a function's own globals are bound when the script is."""
+    """The module `shardqa.gears`. Raises ImportError where no script runs: its functions bind names when it does."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":

@@ -12,12 +12,12 @@ from shardqa.worker.gears.sessions.session import Session
 
 
 async def run_script(session: Session, run: Run) -> None:
-    """Runs the script, but not the functions for when it is registered. Raises whatever it raises."""
+    """Runs the script, without its onRegistered functions. Raises whatever it raises."""
     await run.threads.in_pool(run, _execute, session)
 
 
 async def run_on_registered(session: Session, run: Run) -> None:
-    """Runs the functions for when the session is registered, as the last thing before. Raises whatever they raise."""
+    """Runs the onRegistered functions, right before the session is registered. Raises whatever they raise."""
     for function in session.on_registered:
         if inspect.iscoroutinefunction(function):
             await run.threads.stepping(function(), run.name, run.request)

@@ -27,7 +27,7 @@ Register: TypeAlias = "Callable[[Session, Registration, list[Callable[[], Any]]]
 
 @dataclass(slots=True)
 class SessionHost:
-    """The worker's side of all sessions."""
+    """The parts of the worker that all sessions use."""
 
     log: WorkerLog
     commands: InnerCommands
@@ -58,7 +58,7 @@ class Session:
         self._noted: set[str] = set()
 
     def require(self, requirements: Sequence[str]) -> None:
-        """Notes what is installed already."""
+        """Takes the session's requirements, which are installed."""
         self.requirements = tuple(requirements)
         self.stored = marked(self.requirements, self.stored)
 
@@ -72,7 +72,7 @@ class Session:
         return f"<session {self.id}>"
 
     def rights_now(self) -> Rights:
-        """The rights of the function that runs now in this task or thread; outside of one, the session's own."""
+        """Returns the rights of the function that runs in this task or thread; else the session's own."""
         run = current()
         return self.rights if run is None else run.rights
 
@@ -103,12 +103,12 @@ class Session:
             self.on_registered += functions
 
     def _demand(self, command: Command | None) -> None:
-        """Asks for a new script alone: a stored one keeps its functions, and the module judges each key."""
+        """Checks a new script's rights; a stored one keeps its functions, and the module judges each key."""
         if self.is_new and command is not None:
             self._host.commands.demand(self.rights, command)
 
     def note(self, text: str) -> None:
-        """Logs once a script what its author may not have meant, and RedisGears passes over in silence."""
+        """Logs, once a script, what its author may not have meant and RedisGears ignores in silence."""
         if text not in self._noted:
             self._noted.add(text)
             self._host.log(f"session {self.id}: {text}")
@@ -121,7 +121,7 @@ class Session:
         self.watches.append(watch)
 
     def commit(self) -> None:
-        """Ends the collecting: from now on there are only functions, of this shard's script or travelled ones."""
+        """Ends the collecting: from now on only the session's functions run."""
         self._committed = self.is_new = True
 
     def remember_lines(self) -> None:
@@ -133,7 +133,7 @@ class Session:
 
 
 def check_text(*texts: Any) -> None:
-    """Raises TypeError and ValueError for what the module can't be told: a script that told it half way would leave
+    """Raises TypeError and ValueError for texts that no frame can carry: a script that fails half-way would leave
     registrations that nobody can remove."""
     for text in texts:
         if not isinstance(text, str):

@@ -23,7 +23,7 @@ Log = Callable[[str, str], None]
 
 
 class SessionRuntime:
-    """Implements runtime.Runtime; see Session.rights_now for whose rights calls have."""
+    """Implements runtime.Runtime; calls have the rights of `Session.rights_now`."""
 
     def __init__(
         self,

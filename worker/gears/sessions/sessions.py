@@ -27,7 +27,7 @@ BESIDE = "@"  # in the id of a session that a function registered: stands behind
 
 
 class SessionExists(Exception):
-    """An id that is taken, without UPGRADE."""
+    """The id is taken, and UPGRADE is missing."""
 
 
 class Sessions:
@@ -80,7 +80,7 @@ class Sessions:
         return session
 
     def visiting(self, id: str, rights: Rights, code: str = "") -> Session:
-        """Makes a session of functions that came from elsewhere; `code` is for their tracebacks."""
+        """Makes a session for functions from another shard; `code` is for their tracebacks."""
         session = self.make(id, rights, code)
         if code:
             session.remember_lines()
@@ -95,7 +95,7 @@ class Sessions:
         return self._registry.registrations.get(id)
 
     async def execute(self, run: Run, script: Script) -> Session:
-        """Runs a new script, whose requirements are there. Raises SessionExists, or what the script raised."""
+        """Runs a new script, whose requirements are installed. Raises SessionExists, and what the script raises."""
         id, former = script.id, script.replace
         if former is not None and id is not None and id in self._sessions:
             raise SessionExists(f"Can not replace an existing session {id} with {former}; send UPGRADE in its place")
@@ -160,7 +160,7 @@ class Sessions:
             self._registry.watches.add(watch, self.host.log)
 
     def store(self, session: Session, request: int = 0) -> None:
-        """Tells the module, which persists the session and replaces one of the same id.
+        """Sends a session to the module, which persists it in place of one of the same id.
 
         Its user is that of `request`, as the module knows it; 0: of the session that is stored already.
         """

@@ -13,7 +13,7 @@ from shardqa.worker.gears.sessions.session import Session
 
 
 class _Call:
-    """A step that calls what takes no record."""
+    """A step that calls a function without a record."""
 
     def __init__(self, callback: Any) -> None:
         self._callback = callback

@@ -12,7 +12,7 @@ LOST = "lost"  # type in an EVENT that two workers ended with
 
 
 class Arrivals:
-    """`add` and `hand_over` are for the thread that leads, all else for the loop's."""
+    """The events on their way. The leading thread calls `add` and `hand_over`, the loop's all else."""
 
     def __init__(self, threads: Threads, registrations: Registrations, sessions: Sessions, events: Events) -> None:
         self._threads = threads
@@ -26,7 +26,7 @@ class Arrivals:
         self._arrived.append((registration, event))
 
     def hand_over(self) -> None:
-        """Ends what came together, so that events keep their place among the other frames."""
+        """Hands the events over that came together, so that they keep their place among the other frames."""
         if self._arrived:
             events, self._arrived = self._arrived, []
             self._threads.loop.call_soon_threadsafe(self._take, events)

@@ -56,14 +56,14 @@ class Line:
     woken: bool = False  # `_start` is about to come
 
     def queued(self) -> int:
-        """Events that wait or run: each in one place, from its push until it is done."""
+        """Returns how many events wait or run; each counts from its push until it is done."""
         return len(self.waiting) + len(self.ready) + sum(map(len, self.busy.values())) + self.in_turns
 
     def is_short(self) -> bool:
         return self.plain and min(self.seconds, default=1.0) <= SHORT_RUN
 
     def take(self) -> list[KeyEvent]:
-        """The events of the next turn: of different keys, whose values are read before any of them runs."""
+        """Returns the events of the next turn, of different keys: their values are read before any of them runs."""
         short = self.is_short()
         if self.turns >= (1 if short else RUNNING if self.awaits else self.registration.concurrency):
             return []
@@ -82,7 +82,7 @@ class Line:
         return events
 
     def rest(self, events: int, seconds: float) -> float:
-        """Seconds until the next turn, when one of so many events took so long: half of the time is Redis' clients'."""
+        """Returns the seconds of rest after a turn of so many events and seconds: half of the time is for clients."""
         if not self.is_short() or events == 1:
             return 0.0
         return TURN_GAP if len(self.waiting) < TURN_EVENTS else min(TURN_GAP, seconds)
@@ -155,7 +155,7 @@ class Events:
                     line.listed[id(event)] = self._executions.wait(registration.session, run, plan, registration.id)
 
     def settle(self, event: KeyEvent) -> None:
-        """The module may forget it; told at once of all that end together."""
+        """Tells the module to forget an event, in one frame for all that end together."""
         if event.number and not self._settled:
             self._threads.loop.call_soon(self._tell)
         if event.number:
@@ -177,7 +177,7 @@ class Events:
         self.settle(event)
 
     async def run(self, registration: Registration, event: KeyEvent) -> None:
-        """Returns when the function of the event has ended, or been dropped: for mode='sync', whose writers wait.
+        """Returns when the event's function has ended or was dropped: for mode='sync', whose writers wait.
 
         It has the rights of who registered it and goes on where its writer leaves, as any event's.
         """
@@ -190,7 +190,7 @@ class Events:
             await ended
 
     def push(self, registration: Registration, event: KeyEvent) -> bool:
-        """Queues an event; False where it is dropped, or a stream's, which is read in its order."""
+        """Queues an event; False for one that is dropped, and for a stream's, which is read in its order."""
         if registration.reader == "StreamReader":
             self._streams.notify(registration, event.key)
             self.settle(event)
@@ -212,7 +212,7 @@ class Events:
         return sum(line.queued() for line in self._lines.values())
 
     def _wake(self, line: Line, after: float = 0.0) -> None:
-        """Wakes a line once for all events that come together."""
+        """Wakes a line's coroutine, once for all events that come together."""
         if not line.woken:
             line.woken = True
             self._threads.loop.call_later(after, self._start, line)
@@ -224,7 +224,7 @@ class Events:
             self._threads.task(self._turn(line, events))
 
     def _is_current(self, line: Line) -> bool:
-        """Whether its registration still exists."""
+        """Returns whether the line's registration still exists."""
         return self._lines.get(line.registration.id) is line
 
     async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
@@ -284,7 +284,7 @@ class Events:
         return Begun(plain, execution)
 
     def _end(self, line: Line, event: KeyEvent, begun: Begun | None) -> None:
-        """Ends one event whose turn is over; what it has to await is a turn of its own."""
+        """Ends an event whose turn is over; an awaitable in it has a turn of its own."""
         if begun is not None and isinstance(begun.outcome, Suspended):
             line.plain, line.awaits = False, True  # the next ones go over the loop at once
             line.turns += 1
@@ -311,7 +311,7 @@ class Events:
 
 
 def _run_all(turn: list[Begun]) -> float:
-    """Runs all in the pool; returns the seconds that it took."""
+    """Runs all events in a thread of the pool; returns the seconds that they took."""
     start = perf_counter()
     for one in turn:
         try:

@@ -31,14 +31,14 @@ KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """The work of `call_next` in one hook. Any thread but the reading one."""
+    """The work of `call_next` in a hook. Any thread but the reading one."""
 
     commands: InnerCommands
     name: str  # of the command, as it was sent
     rest: tuple[Registration, ...]  # the hooks behind this one
 
     def next(self, run: Run, arguments: Sequence[Argument]) -> Any:
-        """Raises redis.ResponseError."""
+        """Runs the next hook or the command. Raises redis.ResponseError."""
         command = (self.name, *arguments)
         if not self.rest:
             return text(self.commands.execute(run.caller, command))
@@ -51,7 +51,7 @@ class HookCall:
 
 
 def reply_of(run: Run, results: list[Any]) -> Any:
-    """Makes the reply: one result is the reply itself, as Redis' own replies are. Raises ResponseError for several."""
+    """Returns the reply of a hooked command: the only result. Raises ResponseError for several."""
     if run.reply is not Unset.UNSET:
         return run.reply
     if len(results) != 1:

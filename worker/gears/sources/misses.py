@@ -34,7 +34,7 @@ POOL_SECONDS = 1.0  # seconds that a registration's misses then go to the pool
 
 @dataclass(slots=True)
 class Hosted:
-    """A registration whose function a reading thread may run. Changed by the thread that computes."""
+    """A registration whose function the reading thread may run. The computing thread changes it."""
 
     registration: Registration
     long_runs: int = 0  # in a row
@@ -47,7 +47,7 @@ class Hosted:
 
 
 class Misses:
-    """`answer` runs in the loop's thread; `claim`, `forget` and `forget_session` in the one that leads."""
+    """The misses. `answer` runs in the loop's thread, `claim`, `forget` and `forget_session` in the leading one."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Misses:
         registrations.count_queue(lambda registration: int(registration is self._now))
 
     async def answer(self, run: Run, words: list[bytes]) -> bytes:
-        """MISS: registration id, key, command, argument…"""
+        """Answers a MISS: registration id, key, command, argument…"""
         self._statistics.add("misses")
         id = words[0].decode()
         registration = await self._sessions.replays.settled(lambda: self._registrations.get(id))
@@ -80,7 +80,7 @@ class Misses:
         return _reply_of(run)
 
     def claim(self, run: Run, words: list[bytes]) -> Work | None:
-        """The run of a miss that the calling thread is to do itself; None: it goes the usual way."""
+        """Returns the work of a miss for the calling thread; None where the loop has to do it."""
         host = self._plain.get(words[0].decode())
         if host is None or host.paused_until > time.monotonic():
             return None
@@ -94,7 +94,7 @@ class Misses:
         return partial(self._run_now, run, host, turns, words)
 
     def forget(self, id: str) -> None:
-        """The registration goes: what the loop has still to do is not overtaken."""
+        """Forgets a registration that goes, so that no run overtakes what the loop has still to do."""
         self._plain.pop(id, None)
 
     def forget_session(self, id: str) -> None:
@@ -135,7 +135,7 @@ class Misses:
 
 
 def _entered(run: Run, registration: Registration, words: list[bytes]) -> dict[str, Any]:
-    """The record of a miss whose function is about to run."""
+    """Enters the run of a miss; returns its record."""
     key, run.command = text(words[1]), text(words[2:])
     registration.enter(run)
     return {"key": key, "value": None, "type": "empty", "event": "keymiss"}

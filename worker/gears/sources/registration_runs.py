@@ -44,7 +44,7 @@ class RegistrationRuns:
     async def run(
         self, run: Run, registration: Registration, records: list[Any], *, listed: bool = False, in_queue: bool = False
     ) -> list[Any] | None:
-        """Returns the records that these became, or None when a step failed (the run has the error).
+        """Runs a registration over records; returns the results, None when a step failed (the run has the error).
 
         `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
         """
@@ -71,7 +71,7 @@ class RegistrationRuns:
         return None if errors else results
 
     def is_plain(self, registration: Registration) -> bool:
-        """Whether its runs need neither the loop nor other shards."""
+        """Returns whether the registration's runs need neither the loop nor other shards."""
         return is_plain(registration) and (registration.plan([]).local or not self._cluster.enabled)
 
     def plain_run(self, registration: Registration, run: Run, record: Any) -> PlainRun:
@@ -79,7 +79,7 @@ class RegistrationRuns:
         return PlainRun(self._registrations, self._log, registration, run, record)
 
     async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
-        """Goes on with a plain run that has something to await; returns None when a step failed."""
+        """Finishes a plain run that has to await something; returns its results, None when a step failed."""
         with self._counted(plain.run, plain.registration, plain.started, in_queue) as errors:
             results = await plain.chain.resume(suspended)
             errors += plain.run.errors
@@ -87,7 +87,7 @@ class RegistrationRuns:
 
     @asynccontextmanager
     async def turn(self, registration: Registration) -> AsyncIterator[None]:
-        """Waits for the runs before, of a registration that is inorder."""
+        """Waits for the runs before this one where the registration is `inorder`."""
         lock = self._turns.setdefault(registration.id, asyncio.Lock())
         self._running[registration.id] += 1
         try:

@@ -40,7 +40,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """A registration in one stream."""
+    """A registration that reads one stream."""
 
     registration: Registration
     key: str
@@ -55,7 +55,7 @@ class Follower:
     writers: list[asyncio.Future[None]] = field(default_factory=list)  # they wait until it rests
 
     def rest(self) -> None:
-        """Lets writers go on: messages are executed, fail, or wait for more."""
+        """Lets waiting writers go on: messages are executed, have failed, or wait for more."""
         while self.writers:
             writer = self.writers.pop()
             if not writer.done():
@@ -75,11 +75,11 @@ class Streams:
         registrations.listen(self.begin, self.end)
 
     def _waiting(self, registration: Registration) -> int:
-        """Messages that were read and are not in the execution under way, which is counted where it runs."""
+        """Returns how many messages were read and wait for an execution."""
         return sum(max(len(f.messages) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
 
     def notify(self, registration: Registration, key: str, at_once: bool = False) -> None:
-        """A stream of this registration has messages, or may have."""
+        """Notes that a stream of this registration has messages, or may have."""
         follower = self._followers.get((registration.id, key))
         if follower is None:
             follower = self._followers[registration.id, key] = Follower(registration, key)
@@ -90,19 +90,19 @@ class Streams:
             follower.task = self._threads.task(self._follow(follower))
 
     async def settle(self, registration: Registration, key: str) -> None:
-        """Returns when the stream's messages are executed, or wait for more, for another try or behind a pause."""
+        """Returns when a stream's messages are executed, or wait for more, for another try or for a pause's end."""
         self.notify(registration, key)
         rests = self._threads.loop.create_future()
         self._followers[registration.id, key].writers.append(rests)
         await rests
 
     def begin(self, registration: Registration) -> None:
-        """Looks for the streams that are there: it was registered, or this node has become the master of its slots."""
+        """Looks for streams of a registration that is new, or whose slots this node is now master of."""
         if registration.reader == "StreamReader" and self._started and self._cluster.role == "master":
             self._threads.task(self._find(registration))
 
     def begin_all(self) -> None:
-        """The keyspace is loaded, or has changed as a whole, or this node was promoted."""
+        """Begins all registrations: the keyspace was loaded or replaced, or this node promoted."""
         self._started = True
         for registration in self._registrations:
             self.begin(registration)
@@ -115,7 +115,7 @@ class Streams:
         return [f for f in self._followers.values() if f.registration is registration]
 
     async def forget(self, registration: Registration) -> None:
-        """Drops its places in the streams as well: while it is registered, since its rights end with it."""
+        """Forgets a registration and drops its groups, while it is registered: its rights end with it."""
         for follower in self._of(registration):
             self._drop(follower)
             command = ("XGROUP", "DESTROY", follower.key, registration.stream_group)
@@ -156,7 +156,7 @@ class Streams:
         return active and registration.status == "OK" and self._cluster.role == "master"
 
     async def _follow(self, follower: Follower) -> None:
-        """Follows a stream until there is nothing to do; what waits for its batch or duration counts as something."""
+        """Follows a stream until there is nothing to do; to wait for a batch or a duration is something."""
         try:
             while self._is_on(follower):
                 try:
@@ -172,7 +172,7 @@ class Streams:
                 self._followers.pop((follower.registration.id, follower.key), None)
 
     async def _step(self, follower: Follower) -> bool:
-        """Reads or executes once. False: nothing to do until the stream is told of again."""
+        """Reads or executes once; False where there is nothing to do until the next `notify`."""
         options = follower.registration.stream
         if not follower.begun:
             await self._begin(follower)
@@ -199,7 +199,7 @@ class Streams:
         return True
 
     async def _begin(self, follower: Follower) -> None:
-        """Raises ResponseError where there is no stream."""
+        """Makes the group. Raises ResponseError where there is no stream."""
         group = follower.registration.stream_group
         (created,) = await self._calls.run_async(
             follower.registration.rights, [("XGROUP", "CREATE", follower.key, group, "0")]
@@ -257,7 +257,7 @@ class Streams:
         await self._finish(follower, batch)
 
     async def _passes_over(self, follower: Follower, run: Run) -> bool:
-        """Whether a batch that failed counts as done."""
+        """Returns whether a batch that failed counts as done."""
         registration = follower.registration
         if run.errors and run.errors[0].startswith(PAUSE_WORD):
             registration.status = "PAUSED"
@@ -283,7 +283,7 @@ class Streams:
                 raise reply
 
     async def _may_go_on(self, follower: Follower, error: ResponseError) -> bool:
-        """Whether to read on after a fault: at once where the group is gone, later where the fault may pass."""
+        """Returns whether to read on after a fault: at once where the group is gone, later where the fault may pass."""
         text = str(error)
         if text.startswith("NOGROUP"):  # the stream was deleted and made again
             follower.begun = False
@@ -299,7 +299,7 @@ class Streams:
         return self._cluster.owns(follower.key)
 
     async def _call(self, registration: Registration, command: Command) -> Any:
-        """Raises ResponseError."""
+        """Runs a command with the registration's rights. Raises ResponseError."""
         return first(await self._calls.run_async(registration.rights, [command]))
 
 

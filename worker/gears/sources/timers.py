@@ -54,7 +54,7 @@ class Timers:
                     raise
 
     async def _has_key(self, registration: Registration) -> bool:
-        """Counts a key that can't be seen now (its slot moves) as there."""
+        """Returns whether the timer's key exists; one that can't be seen now (its slot moves) counts."""
         try:
             return bool(first(await self._calls.run_async(registration.rights, [("EXISTS", registration.prefix)])))
         except ResponseError:

@@ -56,7 +56,7 @@ class RegisteredFunction:
         self.last_error = other.last_error or self.last_error
 
     def percentile(self, fraction: float) -> float | None:
-        """Returns the milliseconds in which this fraction of runs ended (a quarter too high at most); None without runs."""
+        """Returns the milliseconds in which this fraction of runs ended (a quarter too high at most); None for none."""
         rank, seen = int(fraction * self.histogram.total()), 0
         for top in sorted(self.histogram):
             seen += self.histogram[top]
