@@ -44,8 +44,8 @@ def _take_flags() -> None:
     parser = argparse.ArgumentParser(prog="python -m shardqa.api", description="Settings come from SHARDQA_*.")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate for https (SHARDQA_HTTP_TLS_CERT)")
     parser.add_argument("--tls-key", metavar="FILE", help="its key (SHARDQA_HTTP_TLS_KEY)")
-    given = parser.parse_args()
-    for name, value in (("SHARDQA_HTTP_TLS_CERT", given.tls_cert), ("SHARDQA_HTTP_TLS_KEY", given.tls_key)):
+    flags = parser.parse_args()
+    for name, value in (("SHARDQA_HTTP_TLS_CERT", flags.tls_cert), ("SHARDQA_HTTP_TLS_KEY", flags.tls_key)):
         if value is not None:
             os.environ[name] = value
 
@@ -97,10 +97,10 @@ async def _check_keys(settings: Settings) -> None:
 
 def _processes() -> int:
     """Raises ValueError."""
-    given = os.environ.get("WEB_CONCURRENCY", "1")
-    if not given.isdecimal() or int(given) < 1:
-        raise ValueError(f"WEB_CONCURRENCY is {given!r}, and a number of processes from 1 on is wanted")
-    return int(given)
+    number = os.environ.get("WEB_CONCURRENCY", "1")
+    if not number.isdecimal() or int(number) < 1:
+        raise ValueError(f"WEB_CONCURRENCY is {number!r}, and a number of processes from 1 on is wanted")
+    return int(number)
 
 
 def _serve(settings: Settings, processes: int) -> None:

@@ -113,9 +113,9 @@ class _Headers(Mapping[str, str]):
         self._raw: list[tuple[bytes, bytes]] = scope["headers"]
 
     def __getitem__(self, name: str) -> str:
-        wanted = name.lower().encode()
+        own = name.lower().encode()
         for key, value in self._raw:
-            if key == wanted:
+            if key == own:
                 return value.decode("latin-1")
         raise KeyError(name)
 

@@ -55,8 +55,8 @@ class RequestCount:
         else:  # this minute's own are too many: they must become the last one's, and fade
             before, until = current, MINUTE - past
             past = 0.0
-        faded = MINUTE * (1 - left / before) if before else 0.0  # seconds of a minute after which enough of it is gone
-        return math.floor(until + max(0.0, faded - past) + HAIR) + 1
+        enough = MINUTE * (1 - left / before) if before else 0.0  # seconds of a minute after which enough of it is gone
+        return math.floor(until + max(0.0, enough - past) + HAIR) + 1
 
 
 class Allowances:

@@ -57,10 +57,10 @@ class Authentication:
         )
 
     async def _of_header(self, header: str) -> ApiKey:
-        kind, _, sent = header.partition(" ")
-        parsed = api_keys.parse(sent.strip()) if kind.lower() == "bearer" else None
-        key = (await self._keys.current()).get(parsed.id) if parsed else None
-        if parsed is None or key is None or not parsed.opens(key):
+        kind, _, secret = header.partition(" ")
+        parts = api_keys.parse(secret.strip()) if kind.lower() == "bearer" else None
+        key = (await self._keys.current()).get(parts.id) if parts else None
+        if parts is None or key is None or not parts.opens(key):
             raise KeyRefused("the key sent is unknown, or was revoked")
         if key.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {key.id} expired at {key.expires:%Y-%m-%d %H:%M} UTC")

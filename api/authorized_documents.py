@@ -28,8 +28,8 @@ class AuthorizedDocuments:
         return page.model_copy(update={"cursor": following})
 
     async def get(self, corpus: str, document: str) -> Document | None:
-        found = await self._engine.documents.get(bearer.check(corpus), document)
-        return found if found is not None and bearer.sees(found.title, found.metadata) else None
+        own = await self._engine.documents.get(bearer.check(corpus), document)
+        return own if own is not None and bearer.sees(own.title, own.metadata) else None
 
     async def file(self, corpus: str, id: str) -> tuple[Document, bytes]:
         """Returns a document that the bearer sees, and its file. Raises NotAllowed, UnknownDocument, NoFile."""
@@ -54,8 +54,11 @@ class AuthorizedDocuments:
         if words is None or words.keep_files:
             await self._engine.files.keep(corpus, name, documents, content)
 
+    def _check(self, document: Document) -> None:
+        bearer.check(self._engine.settings.corpus if document.corpus is None else document.corpus)
+
     async def put(self, document: Document, replace: bool = True) -> Ingested:
-        bearer.check(document.corpus)
+        self._check(document)
         return await self._engine.documents.put(document, replace)
 
     async def put_each(self, documents: Sequence[Document], replace: bool = True) -> list[Ingested | Exception]:
@@ -63,7 +66,7 @@ class AuthorizedDocuments:
         outcomes: dict[int, Ingested | Exception] = {}
         for n, document in enumerate(documents):
             try:
-                bearer.check(document.corpus)
+                self._check(document)
             except ShardqaError as fault:
                 outcomes[n] = fault
         rest = [n for n in range(len(documents)) if n not in outcomes]

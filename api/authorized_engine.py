@@ -1,4 +1,4 @@
-"""The engine as far as the bearer of a request's key may use it.
+"""The engine as far as the bearer of a request's key may use it; all of it without a key.
 
 What a key's filter hides is not there for its bearer: every count, list and score is of the other documents.
 """
@@ -28,8 +28,6 @@ from shardqa.schema import (
 
 
 class AuthorizedEngine:
-    """The engine as far as the bearer of this request's key may use it; all of it without a key."""
-
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.documents, self.tasks = AuthorizedDocuments(engine), AuthorizedTasks(engine.tasks)
@@ -60,23 +58,23 @@ class AuthorizedEngine:
         return await self._engine.ask(question, on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
-        asked = self._engine.catalogue.known_asked(request.corpus, bearer.may_use, bearer.view())
-        if asked is None:
+        names = self._engine.catalogue.known_asked(request.corpus, bearer.may_use, bearer.view())
+        if names is None:
             return None
-        question = self._engine.words.known(self._question(request, list(map(bearer.check, asked))))
+        question = self._engine.words.known(self._question(request, list(map(bearer.check, names))))
         return self._engine.asking.cached_reply(question) if question is not None else None
 
     async def search(self, request: http_schema.Search) -> SearchResult:
-        made = self._engine.question(request.question, corpus=request.corpus, filter=bearer.view(request.filter))
-        found = await self._engine.search(await self._asked(made, request.corpus), request.limit)
+        question = self._engine.question(request.question, corpus=request.corpus, filter=bearer.view(request.filter))
+        result = await self._engine.search(await self._asked(question, request.corpus), request.limit)
         if bearer.view() is None:
-            return found
-        return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
+            return result
+        return result.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=result.timing.total)})
 
     async def explain(self, request: http_schema.Explain) -> Explanation:
         filter_ = bearer.view(request.filter)
-        made = self._engine.question(request.question, corpus=request.corpus, k=request.k, filter=filter_)
-        return await self._engine.explain(await self._asked(made, request.corpus))
+        question = self._engine.question(request.question, corpus=request.corpus, k=request.k, filter=filter_)
+        return await self._engine.explain(await self._asked(question, request.corpus))
 
     async def corpora(self) -> Corpora:
         every = await self._engine.catalogue.corpora(bearer.view())

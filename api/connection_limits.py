@@ -81,9 +81,9 @@ class ConnectionLimits:
 def limits_of_process() -> ConnectionLimits:
     """The limits of this process: fewer connections where descriptors are few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = CONNECTIONS + SPARE + OTHER_FILES
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    least = CONNECTIONS + SPARE + OTHER_FILES
+    if soft < least:
+        soft = least if hard == resource.RLIM_INFINITY else min(least, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = min(CONNECTIONS, max(soft - SPARE - OTHER_FILES, SPARE))
     if room < CONNECTIONS:

@@ -112,9 +112,9 @@ class Limits:
             budget.give_back()
 
     async def _read(self, receive: Receive, bound: int, headers: Headers, budget: "_Budget") -> bytes:
-        declared = headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > bound:
-            raise _Refused(_too_large(f"{int(declared):,}", bound), body_left=True)
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > bound:
+            raise _Refused(_too_large(f"{int(length):,}", bound), body_left=True)
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):

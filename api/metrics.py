@@ -116,14 +116,14 @@ class _AllProcesses(Collector):
 
     def collect(self) -> Iterable[Metric]:
         files = [str(file) for file in self._folder.glob("*.db") if _counts(file)]
-        found: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
-        return found
+        families: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        return families
 
 
 def _counts(file: Path) -> bool:
     """Returns whether a file counts: once it is laid out; for requests in flight while its process runs."""
-    ended = file.name.startswith("gauge_live") and not _runs(int(file.stem.rpartition("_")[2]))
-    return not ended and file.stat().st_size > 0
+    is_of_dead = file.name.startswith("gauge_live") and not _runs(int(file.stem.rpartition("_")[2]))
+    return not is_of_dead and file.stat().st_size > 0
 
 
 def _runs(pid: int) -> bool:

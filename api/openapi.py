@@ -65,9 +65,9 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     )
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for model in (Problem, FieldError, NewDocument):
-        described = model.model_json_schema(ref_template=REF)
-        described.pop("$defs", None)
-        schemas[model.__name__] = described
+        own = model.model_json_schema(ref_template=REF)
+        own.pop("$defs", None)
+        schemas[model.__name__] = own
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for operations in schema["paths"].values():
@@ -107,8 +107,8 @@ def problem_codes() -> list[dict[str, Any]]:
     """Returns each code with its title and remedy, by status."""
     classes: list[type[ShardqaError]] = [ShardqaError, *_below(ShardqaError)]
     ours = (ShardqaError.__module__, faults.__name__)
-    found = {fault.code: _entry(fault) for fault in classes if fault.__module__ in ours}
-    return sorted(found.values(), key=lambda entry: (entry["status"], entry["code"]))
+    entries = {fault.code: _entry(fault) for fault in classes if fault.__module__ in ours}
+    return sorted(entries.values(), key=lambda entry: (entry["status"], entry["code"]))
 
 
 def _entry(fault: type[ShardqaError]) -> dict[str, Any]:
@@ -117,4 +117,4 @@ def _entry(fault: type[ShardqaError]) -> dict[str, Any]:
 
 
 def _below(fault: type[ShardqaError]) -> list[type[ShardqaError]]:
-    return [found for child in fault.__subclasses__() for found in (child, *_below(child))]
+    return [below for child in fault.__subclasses__() for below in (child, *_below(child))]

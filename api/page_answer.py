@@ -35,8 +35,8 @@ def with_answer(html: str, question: str, corpus: str, corpora: Sequence[str], a
         f"<option value='{escape(name)}'{' selected' * (name == corpus)}>{escape(_choice(name))}</option>"
         for name in [*names, *every]
     )
-    filled = html.replace(CORPORA, CORPORA + options).replace(QUESTION, f'{QUESTION} value="{escape(question)}"')
-    return filled.replace(ANSWER, answer)
+    page = html.replace(CORPORA, CORPORA + options).replace(QUESTION, f'{QUESTION} value="{escape(question)}"')
+    return page.replace(ANSWER, answer)
 
 
 def _choice(corpus: str) -> str:
@@ -52,17 +52,17 @@ def of_answer(answer: Answer) -> str:
     before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
     sure = "Pinned" if answer.pinned else f"{_percent(answer.score)} sure"
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
-    quoted = _quoted(f"{escape(before)}<mark>{escape(answer.answer)}</mark>{escape(after)}")
+    passage = _quoted(f"{escape(before)}<mark>{escape(answer.answer)}</mark>{escape(after)}")
     return _card(
         f"<p class='answer-text' dir='auto'>{escape(answer.answer)}</p>"
         f"<p class='facts'>{sure}, from {_document(answer)}{where}</p>"
-        f"{_row(answer.place) or quoted * (not answer.pinned)}"
+        f"{_row(answer.place) or passage * (not answer.pinned)}"
     )
 
 
 def _unsure(answer: Answer) -> str:
-    said = verdict(answer.absent, answer.parts)
-    lead = f"<p class='answer-text'>{escape(said[0].upper() + said[1:])}.</p>"
+    outcome = verdict(answer.absent, answer.parts)
+    lead = f"<p class='answer-text'>{escape(outcome[0].upper() + outcome[1:])}.</p>"
     if not answer.parts:
         return lead
     return f"{lead}<p class='lead'>These sentences come nearest.</p>{_excerpts(answer)}"

@@ -144,9 +144,9 @@ def reply(
 
 def request_id(scope: Scope) -> str:
     """Returns the id that the access log gave this request."""
-    found = scope["state"]["request_id"]
-    assert isinstance(found, str)
-    return found
+    own = scope["state"]["request_id"]
+    assert isinstance(own, str)
+    return own
 
 
 def fields(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
@@ -176,10 +176,10 @@ def shown(value: object) -> str:
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> tuple[faults.InvalidRequest, list[FieldError]]:
     """Returns the fault and the fields for Pydantic's errors; the fault's sentence names the first."""
-    found = fields(errors)
-    first = found[0]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return faults.InvalidRequest(f"{first.at}: {first.message}, got {first.got!r}{more}"), found
+    all_fields = fields(errors)
+    first = all_fields[0]
+    more = f" (and {len(all_fields) - 1} more)" if len(all_fields) > 1 else ""
+    return faults.InvalidRequest(f"{first.at}: {first.message}, got {first.got!r}{more}"), all_fields
 
 
 def install(app: FastAPI) -> None:
@@ -221,8 +221,8 @@ def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapp
     if error.status_code == 404:
         return faults.NoSuchRoute(f"there is nothing at {path}"), {}
     if error.status_code == 405:
-        allowed = _allowed(request)
-        return faults.MethodNotAllowed(f"{path} does not take {request.method}; it takes {allowed}"), {"Allow": allowed}
+        methods = _allowed(request)
+        return faults.MethodNotAllowed(f"{path} does not take {request.method}; it takes {methods}"), {"Allow": methods}
     if error.status_code == 400 and request.headers.get("content-type", "").startswith("multipart/"):
         return faults.BadForm(f"the form can't be read: {error.detail}"), {}
     if error.status_code == 400:
@@ -240,5 +240,5 @@ def _allowed(request: Request) -> str:
 def operations(request: Request) -> Mapping[str, Any]:
     """Returns the operations that the description has for the request's address; GET alone where it has none."""
     route = getattr(request.scope.get("route"), "path_format", None)
-    found: Mapping[str, Any] = request.app.openapi()["paths"].get(route, {"get": {}})
-    return found
+    entries: Mapping[str, Any] = request.app.openapi()["paths"].get(route, {"get": {}})
+    return entries

@@ -42,7 +42,7 @@ def families(counts: Sequence[RegistrationCounts]) -> Iterator[Metric]:
         for outcome in OUTCOMES:
             runs.add_metric((*place, outcome), numbers[outcome])
         queue.add_metric(place, numbers["queue"])
-        ended = numbers["succeeded"] + numbers["failed"]
-        buckets = [(str(bound), float(count)) for bound, count in sorted(all_buckets[place].items())]
-        seconds.add_metric(place, [*buckets, ("+Inf", float(ended))], numbers["sum_us"] / 1e6)
+        count_of_ends = numbers["succeeded"] + numbers["failed"]
+        buckets = [(str(top), float(count)) for top, count in sorted(all_buckets[place].items())]
+        seconds.add_metric(place, [*buckets, ("+Inf", float(count_of_ends))], numbers["sum_us"] / 1e6)
     yield from (triggers, runs, queue, seconds)

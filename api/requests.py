@@ -28,8 +28,8 @@ def taking(*types: str) -> Any:
 
     def check(request: Request) -> None:
         if content_type(request) not in types:
-            sent = request.headers.get("content-type", "")
-            raise NotJson(f"the Content-Type is {sent[:80]!r}, and {' or '.join(types)} is wanted")
+            own_type = request.headers.get("content-type", "")
+            raise NotJson(f"the Content-Type is {own_type[:80]!r}, and {' or '.join(types)} is wanted")
 
     return Depends(check)
 
@@ -42,11 +42,11 @@ def known_only(request: Request) -> None:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     if not counts:
         return
-    known = _known_parameters(request)
+    parameters = _known_parameters(request)
     errors = [
         {"type": "query", "loc": ("query", name), "msg": message, "input": request.query_params[name]}
         for name, count in counts.items()
-        if (message := _parameter_fault(name, count, known))
+        if (message := _parameter_fault(name, count, parameters))
     ]
     if errors:
         raise RequestValidationError(errors)
@@ -75,9 +75,9 @@ def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str],
     """Returns the reply with a weak ETag (gzip may come between); 304 where the client has the same."""
     content = body.encode() if isinstance(body, str) else body
     tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
-    sent = {"ETag": tag, "Cache-Control": "private, no-cache", **headers}
-    known = {one.strip() for one in request.headers.get("if-none-match", "").split(",")}
-    return Response(status_code=304, headers=sent) if tag in known else Response(content, 200, sent, media_type)
+    fields = {"ETag": tag, "Cache-Control": "private, no-cache", **headers}
+    tags = {one.strip() for one in request.headers.get("if-none-match", "").split(",")}
+    return Response(status_code=304, headers=fields) if tag in tags else Response(content, 200, fields, media_type)
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

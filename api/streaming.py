@@ -43,8 +43,8 @@ async def steps(
         working.cancel()
         raise
     if first is None:
-        done = conclude(await working)
-        return StreamingResponse(_once(done), media_type=EVENTS, headers=HEADERS)
+        end = conclude(await working)
+        return StreamingResponse(_once(end), media_type=EVENTS, headers=HEADERS)
     return StreamingResponse(_events(first, queue, working, conclude, explain), media_type=EVENTS, headers=HEADERS)
 
 

@@ -90,18 +90,18 @@ def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> 
 
 def _right_missing(place: str, check: str, user: str, refusal: NoPermissionError) -> Finding:
     """Finds the right that the user lacks: Redis names a refused command ('cluster|info'), else it refuses a key."""
-    named = re.search(r"'([\w.|-]+)'", str(refusal))
-    remedy = f"ACL SETUSER {user} +{named[1]}" if named else f"ACL SETUSER {user} ~PATTERN with the key that it names"
+    match = re.search(r"'([\w.|-]+)'", str(refusal))
+    remedy = f"ACL SETUSER {user} +{match[1]}" if match else f"ACL SETUSER {user} ~PATTERN with the key that it names"
     return Finding(place, check, "unknown", str(refusal), remedy)
 
 
 def _state(seed: str, state: str, nodes: list[Node]) -> Finding:
-    covered = sum(node.slot_count() for node in nodes)
+    slots = sum(node.slot_count() for node in nodes)
     masters = sum(node.role == "master" for node in nodes)
-    found = f"{state}, {masters} masters, {len(nodes) - masters} replicas, {covered} of {topology.SLOTS} slots"
-    if state == "ok" and covered == topology.SLOTS:
-        return Finding(seed, "cluster", "ok", found)
-    return Finding(seed, "cluster", "bad", found, f"see 'redis-cli --cluster check {seed}' and its fix")
+    fact = f"{state}, {masters} masters, {len(nodes) - masters} replicas, {slots} of {topology.SLOTS} slots"
+    if state == "ok" and slots == topology.SLOTS:
+        return Finding(seed, "cluster", "ok", fact)
+    return Finding(seed, "cluster", "bad", fact, f"see 'redis-cli --cluster check {seed}' and its fix")
 
 
 def _acl(seed: str, client: Redis, user: str, corpus: str) -> Iterator[Finding]:
@@ -165,8 +165,8 @@ def _version(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _module(node: Node, client: Redis) -> Iterable[Finding]:
-    loaded = client.info("modules").get("modules", [])  # MODULE LIST says no more, and is for administrators
-    if any(module.get("name") == "shardqa" for module in loaded):
+    modules = client.info("modules").get("modules", [])  # MODULE LIST says no more, and is for administrators
+    if any(module.get("name") == "shardqa" for module in modules):
         return [Finding(node.address, "module", "ok", "loaded")]
     return [Finding(node.address, "module", "bad", "not loaded", UP)]
 
@@ -240,22 +240,22 @@ def _preamble(node: Node, client: Redis) -> Finding:
     try:
         preamble = client.config_get("aof-use-rdb-preamble").get("aof-use-rdb-preamble")
     except ResponseError as error:
-        found = f"on, last write ok; {error}"
-        return Finding(node.address, "AOF", "unknown", found, "ask as a user who may run CONFIG GET")
+        fact = f"on, last write ok; {error}"
+        return Finding(node.address, "AOF", "unknown", fact, "ask as a user who may run CONFIG GET")
     if preamble == "no":
-        found = "on, rewritten as commands: registrations would be lost"
-        return Finding(node.address, "AOF", "bad", found, "CONFIG SET aof-use-rdb-preamble yes")
+        fact = "on, rewritten as commands: registrations would be lost"
+        return Finding(node.address, "AOF", "bad", fact, "CONFIG SET aof-use-rdb-preamble yes")
     return Finding(node.address, "AOF", "ok", "on, last write ok")
 
 
 def _memory(node: Node, client: Redis) -> Iterable[Finding]:
     info = client.info("memory")
     policy, limit = str(info.get("maxmemory_policy")), int(info.get("maxmemory", 0))
-    found = f"{policy}, maxmemory {info.get('maxmemory_human', limit)}, used {info.get('used_memory_human')}"
+    fact = f"{policy}, maxmemory {info.get('maxmemory_human', limit)}, used {info.get('used_memory_human')}"
     if limit and policy.startswith(EVICTS_DOCUMENTS):
         remedy = "CONFIG SET maxmemory-policy volatile-lru: it evicts cached answers only, never documents"
-        return [Finding(node.address, "memory", "bad", found, remedy)]
-    return [Finding(node.address, "memory", "ok", found)]
+        return [Finding(node.address, "memory", "bad", fact, remedy)]
+    return [Finding(node.address, "memory", "ok", fact)]
 
 
 def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
@@ -281,11 +281,11 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
 def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
     """Finds faults of a stored encoder; a shard without one is in order."""
     key = keys.model(keys.ENCODER, tag)
-    listed = tags.corpora(client)
-    parts = [part for part in listed.corpora.values() if part.encoded is not None] if listed else []
+    answer = tags.corpora(client)
+    parts = [part for part in answer.corpora.values() if part.encoded is not None] if answer else []
     if client.exists(key):
-        passages, encoded = sum(part.passages for part in parts), sum(part.encoded or 0 for part in parts)
-        sizes = f"{key}, {encoded:,} of {passages:,} passages have vectors"
+        passages, vectors = sum(part.passages for part in parts), sum(part.encoded or 0 for part in parts)
+        sizes = f"{key}, {vectors:,} of {passages:,} passages have vectors"
         yield Finding(node.address, "encoder", "ok", sizes)
 
 
@@ -294,5 +294,5 @@ def _writes(node: Node, refuses: str | None) -> Finding:
     if refuses is None:
         return Finding(node.address, "writes", "ok", "taken")
     remedy = WAYS_OUT.get(refuses.partition(" ")[0], "see the Redis log of this node")
-    found = f"refused ({refuses}): questions are answered, answers not kept, documents refused"
-    return Finding(node.address, "writes", "bad", found, remedy)
+    fact = f"refused ({refuses}): questions are answered, answers not kept, documents refused"
+    return Finding(node.address, "writes", "bad", fact, remedy)

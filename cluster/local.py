@@ -73,10 +73,10 @@ def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster
     server = redis_server.find_server()
     module = options.module or redis_server.module_path()
     with state.lock(data):
-        recorded = state.load(data)
-        shape = _shape(recorded, options, data)
-        is_new = recorded is None
-        has_moved = recorded is not None and recorded.port != shape.port
+        record = state.load(data)
+        shape = _shape(record, options, data)
+        is_new = record is None
+        has_moved = record is not None and record.port != shape.port
         missing = [node for node in shape.nodes if not node.running()]
         if has_moved and len(missing) < len(shape.nodes):
             raise SetupError(
@@ -116,11 +116,11 @@ def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
         record = state.load(data)
         if record is None:
             return []
-        chosen = [n for n in record.nodes if nodes is None or n.process in [m.process for m in nodes]]
-        running = [n for n in chosen if n.running()]
+        targets = [n for n in record.nodes if nodes is None or n.process in [m.process for m in nodes]]
+        running = [n for n in targets if n.running()]
         processes.stop([n.process for n in running if n.process is not None])
         redis_server.reap()
-        for node in chosen:
+        for node in targets:
             node.process = None
         state.save(data, record)
         return [n.port for n in running]

@@ -23,24 +23,24 @@ def is_free(port: int) -> bool:
 
 def check_free(ports: Iterable[int], purpose: str, option: str) -> None:
     """Raises SetupError naming the ports in use, what they were wanted for, and the option that changes them."""
-    wanted = list(ports)
-    beyond = [p for p in wanted if not 0 < p <= HIGHEST]
+    numbers = list(ports)
+    beyond = [p for p in numbers if not 0 < p <= HIGHEST]
     if beyond:
         raise SetupError(f"port {beyond[0]} for {purpose} is outside 1..{HIGHEST}; choose others with {option}")
-    taken = [p for p in wanted if not is_free(p)]
-    if taken:
-        listed = ", ".join(map(str, taken))
+    busy = [p for p in numbers if not is_free(p)]
+    if busy:
+        names = ", ".join(map(str, busy))
         raise SetupError(
-            f"port{'s' if len(taken) > 1 else ''} {listed} on {HOST} {'are' if len(taken) > 1 else 'is'} in use, "
+            f"port{'s' if len(busy) > 1 else ''} {names} on {HOST} {'are' if len(busy) > 1 else 'is'} in use, "
             f"wanted for {purpose}; stop what listens there, or choose another with {option}"
         )
 
 
 def bus_offset(ports: Iterable[int], usual: int) -> int:
     """Returns the usual offset of bus ports, or the next one that leaves them all free, or else the usual one."""
-    listed = list(ports)
-    beyond = range(usual, HIGHEST - max(listed), 1_000)
-    return next((offset for offset in beyond if all(is_free(port + offset) for port in listed)), usual)
+    numbers = list(ports)
+    beyond = range(usual, HIGHEST - max(numbers), 1_000)
+    return next((offset for offset in beyond if all(is_free(port + offset) for port in numbers)), usual)
 
 
 def random_block(size: int, bus_offset: int) -> int:

@@ -156,5 +156,5 @@ def quote(value: str) -> str:
     """Quotes a value for redis.conf, whatever characters it holds."""
     if value and re.fullmatch(r"[A-Za-z0-9_./:@%+,*&>~|!-]+", value):
         return value
-    escaped = "".join(f"\\x{b:02x}" if b < 0x20 or b in b'"\\' or b > 0x7E else chr(b) for b in value.encode())
-    return f'"{escaped}"'
+    text = "".join(f"\\x{b:02x}" if b < 0x20 or b in b'"\\' or b > 0x7E else chr(b) for b in value.encode())
+    return f'"{text}"'

@@ -43,8 +43,8 @@ class Fields:
         """Digests what passages are made of: title, text, places, metadata and the way of splitting."""
         digest = blake2b(str(splitting.VERSION).encode(), digest_size=16)
         for part in (self.title, self.text, self.places, self.metadata):
-            encoded = part.encode()
-            digest.update(b"\0%d\0" % len(encoded) + encoded)
+            content = part.encode()
+            digest.update(b"\0%d\0" % len(content) + content)
         return digest.hexdigest()
 
 
@@ -91,16 +91,16 @@ def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
 
 async def stored(runtime: Runtime, key: str) -> Stored | None:
     """Returns what is at `key` now, which is measured before it is read; None for another type than a hash."""
-    (found,) = await _stored_of(runtime, [key])
-    return found
+    (stored_fields,) = await _stored_of(runtime, [key])
+    return stored_fields
 
 
 async def stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | None]:
     """Returns the same of several keys. Of a file that is new, none is there."""
     lengths = await runtime.calls([("HLEN", name) for name in names])
     there = [name for name, length in zip(names, lengths, strict=True) if length != 0]
-    found = dict(zip(there, await _stored_of(runtime, there) if there else (), strict=True))
-    return [found[name] if name in found else Stored(NOTHING, "", None) for name in names]
+    by_name = dict(zip(there, await _stored_of(runtime, there) if there else (), strict=True))
+    return [by_name[name] if name in by_name else Stored(NOTHING, "", None) for name in names]
 
 
 async def _stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | None]:
@@ -147,10 +147,10 @@ def count_of_passages(value: bytes | None) -> int | None:
 
 
 def _checked(key: str, raw: dict[str, str | bytes]) -> Fields:
-    decoded: dict[str, Any] = {name: _decoded(key, name, value) for name, value in raw.items()}
-    checks.document(f"document {key!r}", **{name: decoded[name] for name in ("text", "title", "source", "origin")})
-    _check_metadata(key, decoded["metadata"])
-    return Fields(**decoded, marks=places.check(decoded["places"]))
+    fields: dict[str, Any] = {name: _decoded(key, name, value) for name, value in raw.items()}
+    checks.document(f"document {key!r}", **{name: fields[name] for name in ("text", "title", "source", "origin")})
+    _check_metadata(key, fields["metadata"])
+    return Fields(**fields, marks=places.check(fields["places"]))
 
 
 def _decoded(key: str, name: str, value: str | bytes) -> str:

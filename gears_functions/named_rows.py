@@ -62,11 +62,11 @@ def _unnamed(text: str, row: int, cells: Sequence[tuple[str, str]], terms: set[s
 
     One whose value it tells is not asked for.
     """
-    asked = [_score(name, terms) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
+    hits = [_score(name, terms) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
     extents = list(span_edges.cells_in(text, row, cells))[1:]
-    if not any(asked[: len(extents)]):
+    if not any(hits[: len(extents)]):
         return []
-    return [(first, last) for (first, _, last), is_asked in zip(extents, asked, strict=False) if not is_asked]
+    return [(first, last) for (first, _, last), is_asked in zip(extents, hits, strict=False) if not is_asked]
 
 
 def _heading(text: str, row: int) -> int:

@@ -55,11 +55,11 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: A
         return None
     text, start, marks, path = hash
     metadata, digest = (None, None) if isinstance(document, Exception) else document
-    packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
+    metadata_json = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
     ids = None if isinstance(blob, Exception) or digest is None else np.frombuffer(blob, dtype="<i4")
     heading = (path or b"").decode("utf-8", "replace").rpartition(places.BELOW)[2]
-    named = title.decode() if isinstance(title, bytes) else ""
-    return Loaded(key, score, text.decode(), int(start), named, ids, places.stored(marks), packed, heading)
+    title_text = title.decode() if isinstance(title, bytes) else ""
+    return Loaded(key, score, text.decode(), int(start), title_text, ids, places.stored(marks), metadata_json, heading)
 
 
 def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:

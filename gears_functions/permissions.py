@@ -25,8 +25,8 @@ async def to_ask_with_statistics(runtime: Runtime, corpus: str) -> None:
 
 async def corpora_to_ask(runtime: Runtime, corpora: Sequence[str]) -> list[str]:
     """Returns the corpora that the client may ask."""
-    allowed = await runtime.may([_asking(runtime, corpus) for corpus in corpora])
-    return [corpus for corpus, may in zip(corpora, allowed, strict=True) if may]
+    rights = await runtime.may([_asking(runtime, corpus) for corpus in corpora])
+    return [corpus for corpus, may in zip(corpora, rights, strict=True) if may]
 
 
 async def to_write(runtime: Runtime, *names: str) -> None:

@@ -99,12 +99,12 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Streams": streams.progress,
     }
     for trigger, function in triggers.items():
-        logged = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
-        builder("CommandReader", desc=f"shardqa: {trigger}").map(logged).register(
+        step = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
+        builder("CommandReader", desc=f"shardqa: {trigger}").map(step).register(
             trigger=trigger, mode=LOCAL, privileged=True
         )
-    missed = journal.logged("GET answer:", question(answer.missed), answer.request_of)
-    builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
+    reading = journal.logged("GET answer:", question(answer.missed), answer.request_of)
+    builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(reading).register(
         prefix="answer:*",
         eventTypes=["keymiss"],
         commands=["get"],

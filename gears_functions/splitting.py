@@ -181,8 +181,8 @@ def _run_cuts(text: str, start: int, end: int) -> Iterator[int]:
     """
     while end - start > MAX_RUN:
         size = MAX_RUN if end - start >= 1.25 * MAX_RUN else (end - start) // 2
-        found = LAST_BREAK.search(text, start + size // 2, start + size)
-        start = found.end() if found else start + size
+        match = LAST_BREAK.search(text, start + size // 2, start + size)
+        start = match.end() if match else start + size
         yield start
 
 
@@ -192,9 +192,9 @@ def _block_end(text: str, start: int, forced: list[int]) -> int:
     if limit >= len(text):
         return len(text)
     for separator in ("\n\n", "\n", " "):
-        found = text.rfind(separator, start + BLOCK // 2, limit)
-        if found >= 0:
-            return found + len(separator)
+        at = text.rfind(separator, start + BLOCK // 2, limit)
+        if at >= 0:
+            return at + len(separator)
     cut = bisect_right(forced, limit)
     if cut and forced[cut - 1] > start:
         return forced[cut - 1]
@@ -208,9 +208,9 @@ def _block_end(text: str, start: int, forced: list[int]) -> int:
 def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None, _Pieces]:
     """Yields after each block: nothing is a passage yet."""
     ids, starts, ends, heads, cuts = [], [], [], [], []
-    block_ends, forced = _blocks(text)
+    block_ends, cuts_of_runs = _blocks(text)
     begin, count, blocks = 0, 0, set(block_ends)
-    for block_end in sorted({*block_ends, *forced}):
+    for block_end in sorted({*block_ends, *cuts_of_runs}):
         block = text[begin:block_end]
         tokens = tokenizer.passage(block)
         first = np.ones(len(tokens), dtype=np.bool_)
@@ -231,7 +231,7 @@ def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None,
         np.concatenate(ends) if ends else empty,
         np.concatenate(heads) if heads else empty.astype(np.bool_),
         offsets[offsets < count],
-        forced,
+        cuts_of_runs,
     )
 
 
@@ -297,8 +297,8 @@ def _sections(
             following = _Section(begin, end, path, is_head, is_row)
             if section is None:
                 section = following
-            elif (joined := _joined(section, following, mass)) is not None:
-                section = joined
+            elif (both := _joined(section, following, mass)) is not None:
+                section = both
             else:
                 yield section
                 section = following
@@ -312,8 +312,8 @@ def _joined(before: _Section, after: _Section, mass: NDArray[np.int64]) -> _Sect
         return after if before.is_head else None
     if before.is_head:
         return _Section(before.first, after.last, after.path, after.is_head)
-    shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before.path, after.path, strict=False))
-    common = tuple(heading for heading, _ in shared)
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before.path, after.path, strict=False))
+    common = tuple(heading for heading, _ in pairs)
     if len(common) < len(before.path) - 1 or mass[after.last] - mass[before.first] > JOINED:
         return None
     return _Section(before.first, after.last, common)
@@ -341,8 +341,8 @@ def _leads_in(text: str, end: int, start: int) -> bool:
     """Whether the line that ends at `end` heads what starts at `start`: a list, a deeper indent, more after a colon."""
     first = max(0, end - LEAD)
     line = text[max(text.rfind("\n", first, end) + 1, first) : end]
-    _, broken, indent = text[end:start].rpartition("\n")
-    if not broken or len(line) >= LEAD:
+    _, line_end, indent = text[end:start].rpartition("\n")
+    if not line_end or len(line) >= LEAD:
         return False
     begins_list = ITEM.match(text, start, start + 5) is not None and ITEM.match(line) is None
     if begins_list or line.endswith((":", "?")) or len(indent) > len(line) - len(line.lstrip()):
@@ -382,8 +382,8 @@ def _windows(mass: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[in
     begins = np.searchsorted(places, ideal, "right") - 1
     stops = _nearest(places, ideal + (total - OVERLAP) / count + OVERLAP)
     stops[-1] = len(edges) - 1
-    found = zip(begins.tolist(), np.maximum(stops, begins + 1).tolist(), strict=True)
-    return [(int(edges[a]), int(edges[b])) for a, b in _without_contained(found)]
+    ranges = zip(begins.tolist(), np.maximum(stops, begins + 1).tolist(), strict=True)
+    return [(int(edges[a]), int(edges[b])) for a, b in _without_contained(ranges)]
 
 
 def _nearest(places: NDArray[np.int64], ideal: NDArray[np.floating[Any]]) -> NDArray[np.int64]:

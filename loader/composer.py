@@ -101,10 +101,10 @@ class Composer:
 
     def table(self, rows: Iterable[Sequence[str]]) -> None:
         """Adds a table whose first row names its columns where all of its cells are filled; empty rows are left out."""
-        filled = unfolded([row for row in rows if any(cell.strip() for cell in row)])
-        heads = _heads(filled)
-        has_header = len(filled) > heads and all(cell.strip() for cell in filled[heads - 1]) and not are_pairs(filled)
-        self.rows(filled[heads:] if has_header else filled, joined(filled[:heads]) if has_header else None)
+        lines = unfolded([row for row in rows if any(cell.strip() for cell in row)])
+        heads = _heads(lines)
+        has_header = len(lines) > heads and all(cell.strip() for cell in lines[heads - 1]) and not are_pairs(lines)
+        self.rows(lines[heads:] if has_header else lines, joined(lines[:heads]) if has_header else None)
 
     def rows(self, rows: Iterable[Sequence[str]], header: Sequence[str] | None) -> None:
         """Adds a table as sentences, a line a row; without a header, pairs, or cells with bars between them."""
@@ -152,8 +152,8 @@ def sentence(cells: Sequence[tuple[str, str]]) -> str:
     first, *rest = cells or [("", "")]
     about = " ".join(part for part in first if part)
     words = "; ".join(f"{name}: {value}" if name and name != value else value for name, value in rest)
-    told = f"{about} has {words}" if words and about else about or words
-    return told if not told or told[-1] in ENDS else f"{told}."
+    line = f"{about} has {words}" if words and about else about or words
+    return line if not line or line[-1] in ENDS else f"{line}."
 
 
 def cells_of(header: Sequence[str], row: Sequence[str]) -> list[tuple[str, str]]:
@@ -180,8 +180,8 @@ def joined(heads: Sequence[Sequence[str]]) -> list[str]:
 
 def without_values(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns the names of columns that no row fills: no sentence says them."""
-    filled = {n for row in rows for n, cell in enumerate(row) if cell.strip()}
-    return [name for n, name in enumerate(header) if n not in filled]
+    columns = {n for row in rows for n, cell in enumerate(row) if cell.strip()}
+    return [name for n, name in enumerate(header) if n not in columns]
 
 
 def bars(row: Sequence[str]) -> str:

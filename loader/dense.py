@@ -31,9 +31,9 @@ async def push(engine: Engine, folder: Path) -> Pushed:
     """
     check_encoder(folder)
     encoder = ShardModel.encoder(folder.name, folder)
-    registered = await preparation.register(engine)
+    registration = await preparation.register(engine)
     await engine.shards.by_key(keys.NO_ENCODER, "UNLINK")
-    return Pushed(encoder.label, await models.store(engine, registered.shards, encoder))
+    return Pushed(encoder.label, await models.store(engine, registration.shards, encoder))
 
 
 def check_encoder(folder: Path) -> None:
@@ -41,11 +41,9 @@ def check_encoder(folder: Path) -> None:
     shipped.checked_folder(folder)
     check_tokenizer(folder)
     outputs = [(one.name, one.type, one.shape[-1]) for one in open_session(folder, 1).get_outputs()]
-    wanted = [(embedding.OUTPUT, "tensor(int8)", embedding.WIDTH)]
-    if outputs != wanted:
-        raise BadModel(
-            f"{folder} has the outputs {outputs}, {wanted} is needed; write it with 'shardqa-models encoder'"
-        )
+    right = [(embedding.OUTPUT, "tensor(int8)", embedding.WIDTH)]
+    if outputs != right:
+        raise BadModel(f"{folder} has the outputs {outputs}, {right} is needed; write it with 'shardqa-models encoder'")
     try:
         positions = json.loads((folder / CONFIG_FILE).read_bytes())["max_position_embeddings"]
     except (OSError, ValueError, LookupError) as error:
@@ -58,7 +56,7 @@ async def remove(engine: Engine) -> list[str]:
     """Removes the encoder from every master, for good; returns those that had it. Vectors stay, unused."""
     shards = (await preparation.register(engine)).shards
     await engine.shards.by_key(keys.NO_ENCODER, "SET", "removed")
-    gone = await asyncio.gather(
+    counts = await asyncio.gather(
         *(engine.shards.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
     )
-    return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if int(count)]
+    return [str(node.name) for (node, _), count in zip(shards, counts, strict=True) if int(count)]

@@ -35,9 +35,9 @@ NAMED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.
 
 def named(start: bytes) -> str:
     """Returns the encoding that a page or an XML file names; empty for none, or for one that no files are in."""
-    found = NAMED.search(start[:2048])
+    match = NAMED.search(start[:2048])
     try:
-        name = codecs.lookup(found[1].decode()).name if found is not None else ""
+        name = codecs.lookup(match[1].decode()).name if match is not None else ""
     except LookupError:
         return ""
     name = "cp1252" if name == "iso8859-1" else name  # as browsers take it
@@ -67,8 +67,8 @@ def mended(content: bytes, likely: str = "") -> tuple[str, int]:
 
 def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
     """Returns a text's encoding by its first bytes: UTF-8 wherever it can be, else `likely`. Raises BadDocument."""
-    if (marked := bom(start)) is not None:
-        return marked
+    if (name := bom(start)) is not None:
+        return name
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start, final=is_complete)
         return "utf-8-sig"
@@ -82,10 +82,10 @@ def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
 def _guess(start: bytes) -> str | None:
     """Guesses the encoding of bytes that are not all UTF-8; None for damaged UTF-8, or where nothing fits."""
     text = start.decode("utf-8", "replace")
-    damaged = text.count("\ufffd")
-    if sum(character > "\x7f" for character in text) - damaged >= damaged:
+    faults = text.count("\ufffd")
+    if sum(character > "\x7f" for character in text) - faults >= faults:
         return None
-    if damaged < FEW_CHARACTERS:  # too few for statistics: what browsers take, if it can be that
+    if faults < FEW_CHARACTERS:  # too few for statistics: what browsers take, if it can be that
         try:
             start.decode("cp1252")
             return _western_or_central(start) or "cp1252"
@@ -93,9 +93,9 @@ def _guess(start: bytes) -> str | None:
             pass
     from charset_normalizer import from_bytes
 
-    found = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
-    told = str(found.encoding) if found is not None else _japanese(start)
-    return _western_or_central(start) or told if told in ("cp1250", "cp1252") else told
+    best = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
+    name = str(best.encoding) if best is not None else _japanese(start)
+    return _western_or_central(start) or name if name in ("cp1250", "cp1252") else name
 
 
 def _western_or_central(start: bytes) -> str | None:

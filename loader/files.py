@@ -126,8 +126,8 @@ class SourceFiles:
             source = SourceFile(spool, STDIN_NAME, "stdin", "", formats.read)
             for item in formats.read(source):
                 if isinstance(item, Document):
-                    numbered = item.id.startswith(f"{STDIN_NAME}/")
-                    item = item.model_copy(update={"id": self._prefix + (text_id(item.text) if numbered else item.id)})
+                    is_line = item.id.startswith(f"{STDIN_NAME}/")
+                    item = item.model_copy(update={"id": self._prefix + (text_id(item.text) if is_line else item.id)})
                 yield item
 
 

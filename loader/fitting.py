@@ -28,12 +28,10 @@ def _fitted(document: Document) -> Iterator[Item]:
             update[name] = words.encode(errors="replace")[:most].decode(errors="ignore")
             losses.append(Lost(source[:200], f"its {name} of {size:,} bytes was cut to {most:,}"))
     marks = [_fitted_mark(mark) for mark in document.places]
-    shortened = sum(new is not old for new, old in zip(marks, document.places, strict=True))
-    if shortened:
+    cuts = sum(new is not old for new, old in zip(marks, document.places, strict=True))
+    if cuts:
         update["places"] = marks
-        reason = (
-            f"cells or outer headings of {shortened:,} places are not told: more than {places.MAX_PLACE:,} bytes each"
-        )
+        reason = f"cells or outer headings of {cuts:,} places are not told: more than {places.MAX_PLACE:,} bytes each"
         losses.append(Lost(source[:200], reason))
     yield document.model_copy(update=update) if update else document
     yield from losses

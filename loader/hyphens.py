@@ -12,8 +12,8 @@ def is_own(before: str, after: str) -> bool:
     """Returns whether the hyphen stays: `water-` and `bailiff` keep it, `Tues-` and `days` are one word."""
     if len(before) < WORD_LETTERS or len(after) < WORD_LETTERS or not before.isascii():
         return False
-    first, second, joined = (_pieces(word) for word in (before, after, before + after))
-    return first == 1 and (first + second < joined or (second == 1 and joined > 1))
+    first, second, both = (_pieces(word) for word in (before, after, before + after))
+    return first == 1 and (first + second < both or (second == 1 and both > 1))
 
 
 @functools.lru_cache(10_000)

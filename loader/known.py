@@ -73,20 +73,20 @@ class KnownFiles:
 
     def last(self, origin: str) -> tuple[Stamp, list[str]] | None:
         """Returns (stamp, ids) of the last reading; None where one of its documents is no longer in the corpus."""
-        known = self._files.get(origin)
-        if known is None or any(self._listed.get(id_) != origin for id_ in known["ids"]):
+        record = self._files.get(origin)
+        if record is None or any(self._listed.get(id_) != origin for id_ in record["ids"]):
             return None
-        return tuple(known["stamp"]), known["ids"]
+        return tuple(record["stamp"]), record["ids"]
 
     def unchanged(self, origin: str, stamp: Stamp) -> list[str] | None:
         """Returns the ids of a file whose stamp is the same and whose documents are all there; else None."""
-        known = self.last(origin)
-        return known[1] if known is not None and known[0] == stamp else None
+        last = self.last(origin)
+        return last[1] if last is not None and last[0] == stamp else None
 
     def page(self, origin: str) -> str:
         """Returns the digest of a file's only document; empty where it has several."""
-        known = self._files[origin]
-        return str(known["page"]) if len(known["ids"]) == 1 else ""
+        record = self._files[origin]
+        return str(record["page"]) if len(record["ids"]) == 1 else ""
 
     def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
         """Remembers the files whose documents were all taken, and forgets the others that were read."""
@@ -106,7 +106,7 @@ class KnownFiles:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        kept = orjson.loads(path.read_bytes())
+        record = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {}  # a cache: what can't be read is read anew from the files
-    return dict(kept["files"]) if isinstance(kept, dict) and kept.get("version") == VERSION else {}
+    return dict(record["files"]) if isinstance(record, dict) and record.get("version") == VERSION else {}

@@ -76,8 +76,8 @@ async def store(engine: Engine, shards: Sequence[Shard], model: ShardModel) -> l
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    stored = await asyncio.gather(*(_store_on(engine, shard, model) for shard in shards))
-    return [str(node.name) for (node, _), is_new in zip(shards, stored, strict=True) if is_new]
+    outcomes = await asyncio.gather(*(_store_on(engine, shard, model) for shard in shards))
+    return [str(node.name) for (node, _), is_new in zip(shards, outcomes, strict=True) if is_new]
 
 
 async def _store_on(engine: Engine, shard: Shard, model: ShardModel) -> bool:
@@ -96,8 +96,8 @@ async def drop(engine: Engine, shards: Sequence[Shard], name: str) -> list[str]:
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    gone = await asyncio.gather(*(engine.shards.on(node, "UNLINK", keys.model(name, tag)) for node, tag in shards))
-    return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if count]
+    counts = await asyncio.gather(*(engine.shards.on(node, "UNLINK", keys.model(name, tag)) for node, tag in shards))
+    return [str(node.name) for (node, _), count in zip(shards, counts, strict=True) if count]
 
 
 async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:

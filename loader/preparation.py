@@ -47,9 +47,9 @@ async def prepare(engine: Engine, force: bool = False) -> Prepared:
     """
     reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
     encoder = shipped_encoder()
-    registered = await register(engine, force)
-    stored = await models.store(engine, registered.shards, reader)
-    return Prepared(reader, registered.new, stored, await _store_encoder(engine, registered.shards, encoder))
+    registration = await register(engine, force)
+    names = await models.store(engine, registration.shards, reader)
+    return Prepared(reader, registration.new, names, await _store_encoder(engine, registration.shards, encoder))
 
 
 def shipped_encoder() -> ShardModel:
@@ -71,21 +71,21 @@ async def register(engine: Engine, force: bool = False) -> Registered:
     Waits for workers that still start. Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
     nodes = engine.shards.nodes()
-    found = await asyncio.gather(*(_register_on(engine, node, force) for node in nodes))
-    new = [str(node.name) for node, (_, is_new) in zip(nodes, found, strict=True) if is_new]
-    return Registered([(node, tag) for node, (tag, _) in zip(nodes, found, strict=True)], new)
+    outcomes = await asyncio.gather(*(_register_on(engine, node, force) for node in nodes))
+    new = [str(node.name) for node, (_, is_new) in zip(nodes, outcomes, strict=True) if is_new]
+    return Registered([(node, tag) for node, (tag, _) in zip(nodes, outcomes, strict=True)], new)
 
 
 async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[str, bool]:
     """Returns (the shard's tag, whether the functions were registered now)."""
-    if not force and (known := await _description(engine, node)) is not None:
-        return known.tag, False
+    if not force and (description := await _description(engine, node)) is not None:
+        return description.tag, False
     command = ("RG.PYEXECUTE", CODE, "ID", SESSION, "UPGRADE", "DESCRIPTION", "question answering")
     await retry(lambda: engine.shards.on(node, *command), WORKER_SECONDS)
-    found = await _description(engine, node)
-    if found is None:
+    after = await _description(engine, node)
+    if after is None:
         raise ClusterUnavailable(f"node {node.name} took the functions and has none; run 'shardqa up' again")
-    return found.tag, True
+    return after.tag, True
 
 
 async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | None:
@@ -102,10 +102,10 @@ async def wait_for_indexes(engine: Engine, tell: Callable[[int], None]) -> None:
 
     A shard that fails meanwhile is not waited for. Raises ClusterUnavailable when no node answers.
     """
-    told = float("-inf")
+    last = float("-inf")
     clock = asyncio.get_running_loop().time
     while (shards := await engine.cluster.shards()) and any(shard.indexing for shard in shards):
-        if clock() - told >= TELL_SECONDS:
-            told = clock()
+        if clock() - last >= TELL_SECONDS:
+            last = clock()
             tell(sum(shard.passages for shard in shards))
         await asyncio.sleep(LOOK_SECONDS)

@@ -40,10 +40,10 @@ async def push_file(engine: Engine, model: ShardModel, replace: bool = False) ->
 
     Raises BadData for a name that is taken; and ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    registered = await preparation.register(engine)
+    registration = await preparation.register(engine)
     if not replace:
-        await _check_free(engine, registered.shards, model)
-    return Prepared(model, registered.new, await models.store(engine, registered.shards, model))
+        await _check_free(engine, registration.shards, model)
+    return Prepared(model, registration.new, await models.store(engine, registration.shards, model))
 
 
 async def drop(engine: Engine, name: str) -> list[str]:
@@ -76,13 +76,13 @@ def check_tokenizer(folder: Path) -> None:
 
 def _rules(folder: Path) -> Any:
     """Returns the tokenizer's settings that decide how text is cut; truncation and padding do not."""
-    found = json.loads((folder / TOKENIZER_FILE).read_bytes())
-    return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
+    settings = json.loads((folder / TOKENIZER_FILE).read_bytes())
+    return {name: value for name, value in settings.items() if name not in ("truncation", "padding")}
 
 
 async def _check_free(engine: Engine, shards: Sequence[Shard], reader: ShardModel) -> None:
-    found = (models.label_of(engine, node, keys.model(reader.name, tag)) for node, tag in shards)
-    for (node, _), label in zip(shards, await asyncio.gather(*found), strict=True):
+    labels = (models.label_of(engine, node, keys.model(reader.name, tag)) for node, tag in shards)
+    for (node, _), label in zip(shards, await asyncio.gather(*labels), strict=True):
         if label not in (None, reader.label):
             raise BadData(
                 f"{node.name} has another model named {reader.name} ({label}), which others may use; "

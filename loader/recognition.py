@@ -80,8 +80,8 @@ def _slope(box: Any) -> float:
 
 def _line(text: str, box: Any, pieces: Any, leaning: float) -> RecognizedLine:
     """Makes a line of pieces (text, score, box): words, or single characters where a script has no blanks."""
-    lowered = leaning * float(box[:, 0].mean())
-    top, bottom = float(box[:2, 1].mean()) - lowered, float(box[2:, 1].mean()) - lowered
+    shift = leaning * float(box[:, 0].mean())
+    top, bottom = float(box[:2, 1].mean()) - shift, float(box[2:, 1].mean()) - shift
     free = MARGIN * (bottom - top)
     return RecognizedLine(list(_words(text, box, pieces)), top + free, bottom - free)
 

@@ -58,9 +58,9 @@ async def sync_pages(
     """Makes one pass over pages of the web. Raises what `ingest` raises."""
     summary = await refresh(engine, reading, options, known, progress)
     if options.prune:
-        listed = await _listed(engine, options.corpus)
+        origins = await _listed(engine, options.corpus)
         surplus = [
-            id_ for id_, origin in listed.items() if id_.startswith(options.prefix) and reading.has_gone(id_, origin)
+            id_ for id_, origin in origins.items() if id_.startswith(options.prefix) and reading.has_gone(id_, origin)
         ]
         summary.removed = await _delete(engine, options.corpus, surplus)
     return summary
@@ -70,12 +70,12 @@ async def refresh(
     engine: Engine, reading: Reading, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
     """Puts new documents, and remembers them; removes nothing. Raises what `ingest` raises."""
-    listed = await _listed(engine, options.corpus) if len(known) and not options.again else {}
-    known.trust(listed)
-    refused = set[str]()
-    summary = await ingest(engine, reading, options.corpus, progress, options.replace, refused.add)
+    origins = await _listed(engine, options.corpus) if len(known) and not options.again else {}
+    known.trust(origins)
+    refusals = set[str]()
+    summary = await ingest(engine, reading, options.corpus, progress, options.replace, refusals.add)
     summary.unchanged += reading.passed_over
-    known.learn(reading.read, refused)
+    known.learn(reading.read, refusals)
     known.save()
     return summary
 

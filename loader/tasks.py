@@ -17,10 +17,10 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
     if not tasks:
         return
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        ends, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         await _end(tasks)
-    for task in done:
+    for task in ends:
         task.result()
 
 

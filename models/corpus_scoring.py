@@ -49,11 +49,11 @@ class CorpusScoring(BaseModel):
     def parsed(cls, value: bytes | str) -> CorpusScoring | None:
         """Returns None for a value that is no scoring of ours."""
         try:
-            found = cls.model_validate_json(value)
-            found.weights()
+            scoring = cls.model_validate_json(value)
+            scoring.weights()
         except (ValidationError, TypeError):
             return None
-        return found
+        return scoring
 
     def weights(self) -> tuple[AnswerWeights, Lines]:
         return AnswerWeights(**self.answer), Lines(**self.below)

@@ -47,8 +47,8 @@ STOP = 1012
 
 def row(pieces: NDArray[np.int32]) -> Row:
     """``[CLS] text [SEP]``, cut to MAX_TOKENS."""
-    kept = pieces[: MAX_TOKENS - 2]
-    input_ids = np.concatenate([[CLS], kept, [SEP]]).astype(np.int64)
+    start = pieces[: MAX_TOKENS - 2]
+    input_ids = np.concatenate([[CLS], start, [SEP]]).astype(np.int64)
     return Row(input_ids, np.zeros(len(input_ids), dtype=np.int64), slice(1, len(input_ids) - 1))
 
 
@@ -69,8 +69,8 @@ def label(name: str, digest: str) -> str:
 
 def encoder_of_label(label: str) -> str | None:
     """The id of the encoder that has this TAG; None for any other model."""
-    found = LABEL.match(label) if label.endswith(MARK) else None
-    return found[1] if found else None
+    match = LABEL.match(label) if label.endswith(MARK) else None
+    return match[1] if match else None
 
 
 def text_digest(title: str, text: str) -> bytes:

@@ -19,6 +19,6 @@ Extent = tuple[int, int]
 
 def items(text: str, start: int, end: int) -> list[Extent]:
     """Returns the characters of each item of a span, in order; of a span that enumerates nothing, itself."""
-    cuts = [found for found in BETWEEN.finditer(text, start, end) if not INSIDE.match(text, found.start())]
+    cuts = [match for match in BETWEEN.finditer(text, start, end) if not INSIDE.match(text, match.start())]
     begins, ends = [start, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), end]
     return [(a, z) for a, z in zip(begins, ends, strict=True) if a < z]

@@ -92,8 +92,8 @@ def worth_showing(chances: NDArray[np.float64], words: NDArray[np.int64]) -> NDA
     "A maximum expected utility framework for binary sequence labeling").
     """
     order = np.argsort(-chances, kind="stable")
-    expected = np.cumsum((chances * words)[order])
-    f1 = 2 * expected / np.maximum(1e-9, np.cumsum(words[order]) + expected[-1:])
+    hits = np.cumsum((chances * words)[order])
+    f1 = 2 * hits / np.maximum(1e-9, np.cumsum(words[order]) + hits[-1:])
     rank = np.argsort(order, kind="stable")
     return (rank <= (f1.argmax() if len(f1) else 0)) & (chances >= LEAST_CHANCE)
 

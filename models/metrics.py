@@ -65,7 +65,7 @@ def mean_reciprocal_rank(ranks: Iterable[int | None]) -> float:
 
 
 def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    if not listed:
+    numbers = list(values)
+    if not numbers:
         raise ValueError("a mean of 0 questions was asked for; at least 1 is needed")
-    return sum(listed) / len(listed)
+    return sum(numbers) / len(numbers)

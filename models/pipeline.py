@@ -123,8 +123,8 @@ class QuestionAnswering:
         inputs = _inputs(args, keywords)
         if isinstance(inputs, GeneratorType):
             return self._stream(inputs, parameters)
-        checked = [_example(one) for one in inputs]
-        results = [result for few in _parts(checked, AT_ONCE) for result in self._read(few, parameters)]
+        examples = [_example(one) for one in inputs]
+        results = [result for few in _parts(examples, AT_ONCE) for result in self._read(few, parameters)]
         return results[0] if len(results) == 1 else results
 
     def _stream(self, examples: Iterator[Any], parameters: Parameters) -> Iterator[Result]:
@@ -180,10 +180,10 @@ def _conclude(
 
 def _parameters(named_values: Mapping[str, Any], defaults: Parameters) -> Parameters:
     """The defaults with what is given; `topk` is an old name of `top_k`. Raises TypeError for what is not known."""
-    named = {("top_k" if name == "topk" else name): value for name, value in named_values.items() if value is not None}
-    if unknown := sorted(set(named) - NAMES):
+    choice = {("top_k" if name == "topk" else name): value for name, value in named_values.items() if value is not None}
+    if unknown := sorted(set(choice) - NAMES):
         raise TypeError(f"no parameter {', '.join(unknown)}; the pipeline takes {', '.join(sorted(NAMES))}")
-    return replace(defaults, **named)
+    return replace(defaults, **choice)
 
 
 def _inputs(args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterable[Any]:

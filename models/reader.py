@@ -227,9 +227,9 @@ def band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> ND
 
 def _windows(values: NDArray[Any], width: int, beyond: float) -> NDArray[Any]:
     """``windows[i, d]`` is the value at i + d, ``beyond`` past the last; numpy's own views of windows take longer."""
-    padded = np.empty(len(values) + width - 1, values.dtype)
-    padded[: len(values)], padded[len(values) :] = values, beyond
-    return np.ndarray((len(values), width), padded.dtype, padded, strides=(padded.itemsize, padded.itemsize))
+    wide = np.empty(len(values) + width - 1, values.dtype)
+    wide[: len(values)], wide[len(values) :] = values, beyond
+    return np.ndarray((len(values), width), wide.dtype, wide, strides=(wide.itemsize, wide.itemsize))
 
 
 def _strike_out(band: NDArray[np.float32], first: int, last: int) -> None:

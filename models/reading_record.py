@@ -44,8 +44,8 @@ class PassageRecord:
 
     @classmethod
     def parse(cls, key: str, record: Mapping[str, Any]) -> PassageRecord:
-        known = {name: record[name] for name in OF_PASSAGE if name in record}
-        return cls(key, **{**known, "sentences": [Sentence(*raw) for raw in record["sentences"]]})
+        fields = {name: record[name] for name in OF_PASSAGE if name in record}
+        return cls(key, **{**fields, "sentences": [Sentence(*raw) for raw in record["sentences"]]})
 
 
 OF_PASSAGE = tuple(PassageRecord.__slots__)[1:]

@@ -43,7 +43,7 @@ PARAGRAPH = 1 << 20
 
 def beginnings(text: str) -> list[int]:
     """The characters at which sentences begin, rising, but for the first."""
-    return [found.end() for found in _breaks(text)]
+    return [match.end() for match in _breaks(text)]
 
 
 def numbers(text: str, offsets: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -52,19 +52,19 @@ def numbers(text: str, offsets: NDArray[np.int32]) -> NDArray[np.int64]:
     It leaps by PARAGRAPH at an empty line.
     """
     breaks = _breaks(text)
-    leaps = [PARAGRAPH if found.group().count("\n") > 1 else 1 for found in breaks]
-    which = np.searchsorted(np.array([found.end() for found in breaks], dtype=np.int64), offsets[:, 0], side="right")
+    leaps = [PARAGRAPH if match.group().count("\n") > 1 else 1 for match in breaks]
+    which = np.searchsorted(np.array([match.end() for match in breaks], dtype=np.int64), offsets[:, 0], side="right")
     return np.cumsum([0, *leaps], dtype=np.int64)[which]
 
 
 def _breaks(text: str) -> list[re.Match[str]]:
-    return [found for found in BREAK.finditer(text) if not found["mark"] or _ends(text, found)]
+    return [match for match in BREAK.finditer(text) if not match["mark"] or _ends(text, match)]
 
 
 def _ends(text: str, break_: re.Match[str]) -> bool:
     """Whether an end mark ends a sentence: before an empty line, or no small letter and after no abbreviation."""
-    found = break_.group()
+    mark = break_.group()
     after = text[break_.end() : break_.end() + 4].lstrip(OPENING)[:1]
     before = text[max(0, break_.start() - LONGEST) : break_.start()]
-    is_abbreviated = found.rstrip() == "." and "\n" not in found and ABBREVIATED.search(before)
-    return found.count("\n") > 1 or not (after.islower() or is_abbreviated)
+    is_abbreviated = mark.rstrip() == "." and "\n" not in mark and ABBREVIATED.search(before)
+    return mark.count("\n") > 1 or not (after.islower() or is_abbreviated)

@@ -62,9 +62,9 @@ class ReaderSession:
     @classmethod
     def of(cls, session: onnxruntime.InferenceSession) -> ReaderSession:
         """Wraps a network that is open already."""
-        made = cls.__new__(cls)
-        made._session = session
-        return made
+        own = cls.__new__(cls)
+        own._session = session
+        return own
 
     @property
     def _outputs(self) -> list[str]:

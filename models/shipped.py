@@ -40,10 +40,10 @@ def checked_folder(path: Path | None = None) -> Path:
     """
     path = path or folder()
     try:
-        listed = json.loads((path / CHECKSUMS_FILE).read_text(encoding="utf-8"))
+        digests = json.loads((path / CHECKSUMS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadModel(f"{path / CHECKSUMS_FILE} can't be read: {error}; restore the reader's folder") from None
-    for name, digest in sorted(listed.items()):
+    for name, digest in sorted(digests.items()):
         try:
             actual = sha256(path / name)
         except OSError as error:

@@ -81,7 +81,7 @@ def _whole(text: str, start: int, end: int) -> tuple[int, int]:
     for at in (start, end):
         least, most = max(0, at - LONGEST), min(len(text), at + LONGEST)
         begin = least + max(map(text[least:at].rfind, BLANKS)) + 1
-        stop = min((found for blank in BLANKS if (found := text.find(blank, at, most)) >= 0), default=most)
+        stop = min((place for blank in BLANKS if (place := text.find(blank, at, most)) >= 0), default=most)
         for match in WHOLE.finditer(text, begin, stop):
             if match.start() < at < match.end():
                 first, last = min(first, match.start()), max(last, match.end())

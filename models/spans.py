@@ -93,10 +93,10 @@ def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32],
 
 def _probabilities(logits: NDArray[np.float32], context: slice) -> tuple[NDArray[np.float32], float]:
     """Returns the probabilities (of each of the context's tokens, of [CLS])."""
-    seen = np.concatenate([logits[:1], logits[context]])
-    if not np.isfinite(seen).all():
+    values = np.concatenate([logits[:1], logits[context]])
+    if not np.isfinite(values).all():
         raise BadModel("the reader gave logits that are not finite; export or quantize it again")
-    shares = np.exp(seen - seen.max())
+    shares = np.exp(values - values.max())
     shares /= shares.sum()
     return shares[1:], float(shares[0])
 

@@ -112,10 +112,10 @@ class Tokenizer:
         Keys hold questions without their question mark, but the reader learnt from questions that have one: without
         it, it loses 1.9 F1 on SQuAD. Raises QuestionTooLong past MAX_QUESTION_TOKENS, BadData on lone surrogates.
         """
-        asked, mark = self._encode([keys.without_end(keys.seen(text)), QUESTION_MARK], BadData)
-        if not asked.ids:
+        encoding, mark = self._encode([keys.without_end(keys.seen(text)), QUESTION_MARK], BadData)
+        if not encoding.ids:
             return np.zeros(0, dtype=np.int32)
-        ids = np.asarray([*asked.ids, *mark.ids], dtype=np.int32)
+        ids = np.asarray([*encoding.ids, *mark.ids], dtype=np.int32)
         if len(ids) > MAX_QUESTION_TOKENS:
             raise QuestionTooLong(
                 f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS} are read; ask it in fewer words"
@@ -124,8 +124,8 @@ class Tokenizer:
 
     def id_of(self, piece: str) -> int | None:
         """The id of a wordpiece or special token of the vocabulary; None when it is not there."""
-        found: int | None = self._pieces.token_to_id(piece)
-        return found
+        number: int | None = self._pieces.token_to_id(piece)
+        return number
 
     def _encode(self, parts: list[str], fault: type[ShardqaError]) -> list[tokenizers.Encoding]:
         """A batch, also of one: it alone leaves the interpreter's lock to others."""

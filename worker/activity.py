@@ -146,9 +146,9 @@ class Stepping:
 
 def _page() -> mmap.mmap:
     """The module's page; one of our own where a test plays the module and has none."""
-    named = os.environ.get(VARIABLE)
-    if named is None:
+    number = os.environ.get(VARIABLE)
+    if number is None:
         return mmap.mmap(-1, SIZE)
-    page = mmap.mmap(int(named), SIZE)
-    os.close(int(named))
+    page = mmap.mmap(int(number), SIZE)
+    os.close(int(number))
     return page

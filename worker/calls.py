@@ -93,11 +93,11 @@ class Calls:
         self._ask(Type.UNLOCK, number)
 
     def _ask(self, type: Type, number: int) -> None:
-        done: Future[bytes] = Future()
+        reply: Future[bytes] = Future()
         id = next(self._ids)
-        self._waiting[id] = (1, done.set_result)
+        self._waiting[id] = (1, reply.set_result)
         self._link.send_list(type, id, [str(number)])
-        first(parse(done.result(), 1))
+        first(parse(reply.result(), 1))
 
     def run(self, rights: Rights, commands: Sequence[Command], flags: bytes = RUN) -> list[Any]:
         """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread.
@@ -105,9 +105,9 @@ class Calls:
         CHECK as flags: none is run, see `check`.
         """
         assert not is_reading(), "a reading thread would wait for itself"
-        done: Future[bytes] = Future()
-        self._send(rights, commands, done.set_result, flags)
-        return parse(done.result(), len(commands))
+        reply: Future[bytes] = Future()
+        self._send(rights, commands, reply.set_result, flags)
+        return parse(reply.result(), len(commands))
 
     async def run_async(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
         return await self._sent(rights, commands, RUN)

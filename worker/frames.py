@@ -84,9 +84,9 @@ class Frame:
 
 def pack(items: Iterable[bytes | bytearray | memoryview]) -> bytes:
     """A list as payload bytes."""
-    listed = list(items)
-    lengths = map(LENGTH.pack, map(len, listed))
-    return b"".join((LENGTH.pack(len(listed)), *chain.from_iterable(zip(lengths, listed, strict=True))))
+    words = list(items)
+    lengths = map(LENGTH.pack, map(len, words))
+    return b"".join((LENGTH.pack(len(words)), *chain.from_iterable(zip(lengths, words, strict=True))))
 
 
 def unpack(payload: bytes) -> list[bytes]:

@@ -133,9 +133,9 @@ def install(folder: Path, name: str, requirements: Sequence[str], source: str, s
     finally:
         shutil.rmtree(building, ignore_errors=True)
     if process.returncode != 0:
-        said = " ".join((process.stderr or process.stdout).decode("utf-8", "replace").split())[-TOLD:]
+        text = " ".join((process.stderr or process.stdout).decode("utf-8", "replace").split())[-TOLD:]
         hint = "" if sources else f" (source packages {WITH_SOURCES})"
-        return f"{said}{hint}" if said else f"pip ended with {process.returncode}"
+        return f"{text}{hint}" if text else f"pip ended with {process.returncode}"
     (draft / "requirements.json").write_text(json.dumps(list(requirements)))
     os.replace(draft, folder / name)
     return ""
@@ -163,6 +163,6 @@ def _confine_build(folder: Path, source: str) -> None:
 
 def _own_versions(requirements: Sequence[str]) -> list[str]:
     """Returns the versions of the worker's packages, without those that are required by name."""
-    named = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-") for requirement in requirements}
+    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-") for requirement in requirements}
     own = {(one.name or "").lower().replace("_", "-"): one.version for one in importlib.metadata.distributions()}
-    return [f"{name}=={version}" for name, version in sorted(own.items()) if name and name not in named]
+    return [f"{name}=={version}" for name, version in sorted(own.items()) if name and name not in names]

@@ -46,8 +46,8 @@ class Link:
             self._socket.sendall(frame)
 
     def send_list(self, type: Type, id: int, items: Iterable[bytes | bytearray | memoryview | str]) -> None:
-        encoded = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
-        self.send(type, id, frames.pack(encoded))
+        parts = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
+        self.send(type, id, frames.pack(parts))
 
     def receive(self) -> list[Frame] | None:
         """The frames that are there now, in order, perhaps none; None when the module closed its end.
@@ -85,7 +85,7 @@ class Link:
         """A long frame that begins with `start`, whole; shorter when the socket ends."""
         frame = bytearray(length)
         frame[: len(start)] = start
-        view, got = memoryview(frame), len(start)
-        while got < length and (received := self._socket.recv_into(view[got:])):
-            got += received
-        return bytes(view[:got])
+        view, at = memoryview(frame), len(start)
+        while at < length and (size := self._socket.recv_into(view[at:])):
+            at += size
+        return bytes(view[:at])

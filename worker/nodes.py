@@ -106,9 +106,9 @@ class Cluster:
     async def node_of(self, id: str) -> Node | None:
         """The node of this id as the cluster knows it now; a new one is looked for once."""
         for look in range(2):
-            found = next((node for node in self._nodes or () if node.id == id), None)
-            if found is not None or look == 1 or not self.enabled:
-                return found
+            node_there = next((node for node in self._nodes or () if node.id == id), None)
+            if node_there is not None or look == 1 or not self.enabled:
+                return node_there
             await self.refresh()
         return None
 

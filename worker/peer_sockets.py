@@ -28,8 +28,8 @@ class Connecting:
 
     @classmethod
     def inherited(cls) -> "Connecting | None":
-        named = os.environ.get(VARIABLE)
-        return None if named is None else cls(socket.socket(fileno=int(named)))
+        number = os.environ.get(VARIABLE)
+        return None if number is None else cls(socket.socket(fileno=int(number)))
 
     async def connect(self, node: Node) -> socket.socket:
         """A connected socket, the caller's. Raises OSError, also for what is no node of the cluster."""

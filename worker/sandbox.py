@@ -192,10 +192,10 @@ def own_folders() -> list[str]:
     """Returns the folders of the interpreter and packages; a checkout's package is links to other folders."""
     import shardqa
 
-    found = {sys.prefix, sys.base_prefix, *sys.path}
+    folders = {sys.prefix, sys.base_prefix, *sys.path}
     for folder in shardqa.__path__:
-        found |= {folder, *(str(entry.resolve()) for entry in Path(folder).iterdir() if entry.is_symlink())}
-    return sorted(os.path.realpath(folder) for folder in found if folder)
+        folders |= {folder, *(str(entry.resolve()) for entry in Path(folder).iterdir() if entry.is_symlink())}
+    return sorted(os.path.realpath(folder) for folder in folders if folder)
 
 
 def _landlock(

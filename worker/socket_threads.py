@@ -38,8 +38,8 @@ class SocketThreads:
     def _next(self) -> list[Work] | None:
         self._link.wait()
         with self._lead:
-            arrived = self._link.receive()
-            return None if arrived is None else self.handle(arrived)
+            frames = self._link.receive()
+            return None if frames is None else self.handle(frames)
 
     def handle(self, arrived: Iterable[Frame]) -> list[Work]:
         """Handles frames in order; returns what they leave to do."""

@@ -14,8 +14,8 @@ RECENT = 1000  # times a percentile looks back on
 def allocated() -> int:
     """Bytes of this process that MEMORY bounds: what RLIMIT_DATA counts, stacks of threads included."""
     status = Path("/proc/self/status").read_text()
-    found = [line.split()[1] for line in status.splitlines() if line.startswith("VmData:")]
-    return int(found[0]) << 10 if found else 0
+    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("VmData:")]
+    return int(sizes[0]) << 10 if sizes else 0
 
 
 def bound_on_memory() -> str:
@@ -49,9 +49,9 @@ class WorkerStatistics:
         with self._lock:
             now = {name: str(value) for name, value in self._values.items()}
             for name, times in self._times.items():
-                ordered = sorted(times)
-                now[f"{name}_us_p50"] = f"{ordered[len(ordered) // 2]:.0f}"
-                now[f"{name}_us_p99"] = f"{ordered[len(ordered) * 99 // 100]:.0f}"
+                sorted_times = sorted(times)
+                now[f"{name}_us_p50"] = f"{sorted_times[len(sorted_times) // 2]:.0f}"
+                now[f"{name}_us_p99"] = f"{sorted_times[len(sorted_times) * 99 // 100]:.0f}"
         if now == self._sent:
             return []
         self._sent = now

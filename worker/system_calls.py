@@ -92,11 +92,11 @@ class Bits:
 
     def lines(self, behind: int) -> list[Line]:
         """Falls through where it holds, else jumps over `behind` lines more."""
-        masked: list[Line] = [] if self.mask == WHOLE else [(AND, 0, 0, self.mask)]
+        mask_lines: list[Line] = [] if self.mask == WHOLE else [(AND, 0, 0, self.mask)]
         *first, last = self.values
-        compared = [(EQUAL, len(first) - n, 0, value) for n, value in enumerate(first)]
+        comparisons = [(EQUAL, len(first) - n, 0, value) for n, value in enumerate(first)]
         offset = ARGUMENTS + 8 * self.argument + 4 * self.high
-        return [(LOAD, 0, 0, offset), *masked, *compared, (EQUAL, 0, behind, last)]
+        return [(LOAD, 0, 0, offset), *mask_lines, *comparisons, (EQUAL, 0, behind, last)]
 
 
 Rules = dict[str, tuple[tuple[Bits, ...], ...]]  # by call: ways to be let through, each of conditions that all hold
@@ -140,14 +140,14 @@ def _mode(argument: int) -> Bits:
 def _opened(flags: int) -> tuple[Bits, ...]:
     """Lets a file be opened, but none cut short that is only read: Landlock judges that from its version 3 on."""
     reading, cut = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_ACCMODE), os.O_TRUNC
-    written = (os.O_WRONLY | cut, os.O_RDWR | cut, os.O_ACCMODE | cut)
-    return Bits(flags, (*reading, *written), os.O_ACCMODE | cut), _mode(flags + 1)
+    writing = (os.O_WRONLY | cut, os.O_RDWR | cut, os.O_ACCMODE | cut)
+    return Bits(flags, (*reading, *writing), os.O_ACCMODE | cut), _mode(flags + 1)
 
 
 def numbers(table: str, column: int) -> dict[str, int]:
     """Returns the numbers of the calls that this machine has."""
-    found = (entry.split() for entry in table.split(","))
-    return {words[0]: int(words[1 + column]) for words in found if words and words[1 + column] != "-"}
+    entries = (entry.split() for entry in table.split(","))
+    return {words[0]: int(words[1 + column]) for words in entries if words and words[1 + column] != "-"}
 
 
 def filter_program(architecture: int, column: int, pid: int, any_network: bool) -> list[Line]:

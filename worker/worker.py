@@ -179,11 +179,11 @@ class Worker:
     def _handle_session(self, frame: Frame) -> None:
         id, owner, code, count, *items = frame.texts()
         try:
-            registered = stored_registrations.parse(int(count), items)
+            registrations = stored_registrations.parse(int(count), items)
         except ValueError as error:
             raise MalformedFrame(f"SESSION {id}: {error}") from None
         self._misses.forget_session(id)
-        self._threads.loop.call_soon_threadsafe(self._sessions.replays.replay, frame.id, id, owner, code, registered)
+        self._threads.loop.call_soon_threadsafe(self._sessions.replays.replay, frame.id, id, owner, code, registrations)
 
     def _handle_forget(self, frame: Frame) -> None:
         (id,) = frame.texts()

@@ -20,10 +20,10 @@ Name = Annotated[str, Path(description="The corpus.")]
 @router.get("/corpora", response_model=Listed, summary="List the corpora", dependencies=[needs("ask")])
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
-    found = await state.engine.corpora()
+    corpora = await state.engine.corpora()
     openings = {name: name in state.settings.openings for name in ("feedback", "questions")}
-    listed = Listed(default=state.settings.corpus, **openings, **dict(found))
-    return as_json(listed)
+    answer = Listed(default=state.settings.corpus, **openings, **dict(corpora))
+    return as_json(answer)
 
 
 @router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus", dependencies=[needs("ask")])

@@ -77,10 +77,10 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
     name = state.corpus_of(corpus)
     if content_type(request) == LINES:
         return StreamingResponse(_add_lines(await request.body(), name, request, state), media_type=LINES)
-    sent = _parse(await request.body())
-    if isinstance(sent, list):
-        return await until_disconnect(request, _add_list(sent, name, request, state))
-    return await until_disconnect(request, _add_one(sent, name, request, state))
+    content = _parse(await request.body())
+    if isinstance(content, list):
+        return await until_disconnect(request, _add_list(content, name, request, state))
+    return await until_disconnect(request, _add_one(content, name, request, state))
 
 
 @router.get("/documents", response_model=DocumentList, summary="List documents", dependencies=[needs("ask")])
@@ -106,8 +106,8 @@ async def get_document(id: DocumentId, request: Request, state: Shared, corpus: 
     document = await state.engine.documents.get(name, id)
     if document is None:
         raise _unknown(id, name)
-    found = StoredDocument(**dict(document), has_file=await state.engine.documents.has_file(name, document))
-    return revalidated(request, found.model_dump_json(), {}, "application/json")
+    reply = StoredDocument(**dict(document), has_file=await state.engine.documents.has_file(name, document))
+    return revalidated(request, reply.model_dump_json(), {}, "application/json")
 
 
 @router.delete("/documents/{id:path}", status_code=204, summary="Delete a document", dependencies=[needs("ingest")])
@@ -146,8 +146,8 @@ async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: S
         fault, at = problems.invalid(error.errors())
         state.metrics.documents.labels("refused").inc()
         return problems.reply(fault, request.scope, at)
-    ingested = await _put(document, state)
-    return as_json(ingested, 201 if ingested.changed else 200)
+    outcome = await _put(document, state)
+    return as_json(outcome, 201 if outcome.changed else 200)
 
 
 async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
@@ -187,10 +187,10 @@ def _read_line(line: bytes, corpus: str, request_id: str) -> Document | Outcome:
     try:
         return NewDocument.model_validate_json(line).document(corpus)
     except ValidationError as error:
-        found = error.errors()
-        if found[0]["type"] == "json_invalid":
-            return _refused(None, BadJson(f"the line is not JSON: {found[0]['ctx']['error']}"), request_id)
-        fault, at = problems.invalid(found)
+        faults = error.errors()
+        if faults[0]["type"] == "json_invalid":
+            return _refused(None, BadJson(f"the line is not JSON: {faults[0]['ctx']['error']}"), request_id)
+        fault, at = problems.invalid(faults)
         return _refused(None, fault, request_id, at)
 
 
@@ -211,9 +211,9 @@ def _outcome(document: Document, done: Ingested | Exception, request_id: str, st
 
 
 async def _put(document: Document, state: State) -> Ingested:
-    ingested = await state.engine.documents.put(document)
-    state.metrics.documents.labels("changed" if ingested.changed else "unchanged").inc()
-    return ingested
+    outcome = await state.engine.documents.put(document)
+    state.metrics.documents.labels("changed" if outcome.changed else "unchanged").inc()
+    return outcome
 
 
 def _refused(document: str | None, fault: ShardqaError, request_id: str, at: list[FieldError] | None = None) -> Outcome:

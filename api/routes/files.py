@@ -98,8 +98,8 @@ async def put_file(
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The file that a document was read from, as it was uploaded. 404 where none is kept."""
     document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
-    called = f"attachment; filename*=UTF-8''{quote(name_of(document).rpartition('/')[2], safe='')}"
-    return revalidated(request, content, {"Content-Disposition": called, **PRIVATE}, "application/octet-stream")
+    disposition = f"attachment; filename*=UTF-8''{quote(name_of(document).rpartition('/')[2], safe='')}"
+    return revalidated(request, content, {"Content-Disposition": disposition, **PRIVATE}, "application/octet-stream")
 
 
 @router.get(
@@ -167,17 +167,17 @@ async def _form(request: Request) -> tuple[FormData, list[UploadFile]]:
     if content_type(request) != FORM:
         raise NotForm(f"the Content-Type is {request.headers.get('content-type', '')[:80]!r}, and {FORM} is wanted")
     form = await request.form(max_files=MAX_FILES, max_fields=0, max_part_size=0)
-    sent = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
-    if not sent:
+    files = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+    if not files:
         raise BadForm("the form holds no file; send at least one part with a filename")
-    return form, sent
+    return form, files
 
 
 async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
-    form, sent = await _form(request)
+    form, uploads = await _form(request)
     request_id = problems.request_id(request.scope)
     try:
-        results = [await _add_one(part, corpus, replace, request_id, state) for part in sent]
+        results = [await _add_one(part, corpus, replace, request_id, state) for part in uploads]
     finally:
         await form.close()
     refused = sum(one.problem is not None for one in results)
@@ -251,8 +251,8 @@ async def _add(
         if task:
             task.texts, task.stored = len(documents), first
         every += await state.engine.documents.put_each(documents[first : first + SLICE], replace)
-    if taken := [document for document, result in zip(documents, every, strict=True) if isinstance(result, Ingested)]:
-        await state.engine.documents.keep_file(corpus, name, taken, content)
+    if own := [document for document, result in zip(documents, every, strict=True) if isinstance(result, Ingested)]:
+        await state.engine.documents.keep_file(corpus, name, own, content)
     for document, result in zip(documents, every, strict=True):
         if isinstance(result, Ingested):
             outcome.documents.append(result)

@@ -47,8 +47,8 @@ async def metrics(state: Shared) -> Response:
             corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
         )
     if engine is not None:
-        counts, listed = await asyncio.gather(engine.activity.counts(), engine.catalogue.corpora())
+        counts, corpora = await asyncio.gather(engine.activity.counts(), engine.catalogue.corpora())
         own += registration_metrics.text(counts.registrations) + model_metrics.text(counts.models)
-        own += corpus_metrics.text(listed.corpora)
+        own += corpus_metrics.text(corpora.corpora)
     own += node_metrics.text(counts.workers if counts else [], state.settings.model)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

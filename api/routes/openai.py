@@ -51,8 +51,8 @@ class ChatRequest(BaseModel):
 
 @router.get("/models", summary="The corpora as models", dependencies=[needs("ask")])
 async def get_models(state: Shared) -> dict[str, Any]:
-    listed = await state.engine.corpora()
-    data = [{"id": one.name, "object": "model", "created": 0, "owned_by": "shardqa"} for one in listed.corpora]
+    corpora = await state.engine.corpora()
+    data = [{"id": one.name, "object": "model", "created": 0, "owned_by": "shardqa"} for one in corpora.corpora]
     return {"object": "list", "data": data}
 
 
@@ -60,8 +60,8 @@ async def get_models(state: Shared) -> dict[str, Any]:
     "/chat/completions", response_model=None, summary="Ask as a chat", dependencies=[needs("ask"), taking(JSON)]
 )
 async def post_completions(chat: ChatRequest, request: Request, state: Shared) -> Response:
-    asked = next((message.text for message in reversed(chat.messages) if message.role == "user"), "")
-    question = Question(question=asked.strip(), corpus=chat.model)
+    text = next((message.text for message in reversed(chat.messages) if message.role == "user"), "")
+    question = Question(question=text.strip(), corpus=chat.model)
     answer = await until_disconnect(request, state.engine.ask(question))
     state.metrics.observe(answer)
     message = {"role": "assistant", **_message(answer)}

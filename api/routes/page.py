@@ -36,9 +36,9 @@ async def ask_page(request: Request, state: Shared, q: str = "", corpus: str = "
     if not plain:
         return HTMLResponse(page_answer.sent_on(html, question, corpus), headers=FRESH)
     async with state.gate.admitted(request.scope, "ask"):
-        corpora, found = await until_disconnect(request, _answer(question, corpus, state))
-    filled = page_answer.with_answer(html, question, corpus, corpora, found)
-    return HTMLResponse(filled, headers={"Cache-Control": "no-store"})
+        corpora, answer = await until_disconnect(request, _answer(question, corpus, state))
+    content = page_answer.with_answer(html, question, corpus, corpora, answer)
+    return HTMLResponse(content, headers={"Cache-Control": "no-store"})
 
 
 async def _may_ask(request: Request, state: State) -> bool:
@@ -107,10 +107,10 @@ class _Fresh(StaticFiles):
 
 def swagger_folder() -> Path:
     """Returns the folder of Swagger UI's files in fastapi-swagger, whose own page has no strict CSP."""
-    found = importlib.util.find_spec("fastapi_swagger")
-    assert found is not None, "fastapi-swagger is one of the API's own requirements"
-    assert found.origin is not None
-    return Path(found.origin).parent / "resources"
+    spec = importlib.util.find_spec("fastapi_swagger")
+    assert spec is not None, "fastapi-swagger is one of the API's own requirements"
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "resources"
 
 
 def mount(app: FastAPI) -> None:

@@ -60,17 +60,17 @@ class Corpora:
             await self._sync.synced()
         except Indexing:
             is_indexing = True
-        allowed = await permissions.corpora_to_ask(self._runtime, sorted(self._sync.corpora))
-        refused = await refusal(self._runtime)
-        parts = {corpus: index for corpus in allowed if (index := self._sync.corpora.get(corpus)) is not None}
-        refuses = None if refused is None else str(refused)
+        names = await permissions.corpora_to_ask(self._runtime, sorted(self._sync.corpora))
+        fault = await refusal(self._runtime)
+        parts = {corpus: index for corpus in names if (index := self._sync.corpora.get(corpus)) is not None}
+        refuses = None if fault is None else str(fault)
         return {"indexing": is_indexing, "passages": sum(map(len, parts.values())), "refuses": refuses}, parts
 
     async def _dropping(self) -> dict[str, dict[str, int]]:
         """Lists those that the client may ask."""
-        dropped = self._sync.dropped
-        allowed = await permissions.corpora_to_ask(self._runtime, dropped.corpora())
-        progress = {corpus: part for corpus in allowed if (part := dropped.progress(corpus)) is not None}
+        drops = self._sync.dropped
+        names = await permissions.corpora_to_ask(self._runtime, drops.corpora())
+        progress = {corpus: part for corpus in names if (part := drops.progress(corpus)) is not None}
         return {corpus: asdict(part) for corpus, part in progress.items()}
 
     def _encoded(self, corpus: str, index: Index, encoder: str | None, view: str) -> int | None:

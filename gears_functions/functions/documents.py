@@ -43,8 +43,8 @@ class Documents:
         entries = await self._entries(
             corpus, self._sync.index(corpus).catalogue.after(bucket, document, limit, "".join(view))
         )
-        settled = before & await self._sync.settled()
-        buckets = sorted(name for name in settled if name >= bucket)
+        ours = before & await self._sync.settled()
+        buckets = sorted(name for name in ours if name >= bucket)
         reply = {"tag": self._runtime.hashtag(), "documents": entries, "buckets": buckets}
         return orjson.dumps(reply).decode()
 

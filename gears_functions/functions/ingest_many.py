@@ -80,7 +80,7 @@ class IngestMany:
             outcomes_by_key |= await asyncio.shield(task)
             self._runtime.progress()
         outcomes = [None if one is None else _outcome(one, outcomes_by_key.get(one.key)) for one in rows]
-        epoch = max((written.epoch for written in outcomes_by_key.values()), default=0)
+        epoch = max((outcome.epoch for outcome in outcomes_by_key.values()), default=0)
         return orjson.dumps({"tag": self._runtime.hashtag(), "epoch": epoch, "documents": outcomes}).decode()
 
     async def _put(self, corpus: str, rows: Sequence[Sent]) -> dict[str, Written]:
@@ -89,8 +89,8 @@ class IngestMany:
         outcomes: dict[str, Written] = {}
         try:
             async with self._lock.hold_all([one.key for one in rows]) as documents:
-                for parsed in documents.values():
-                    self._writer.check_dropping(parsed)
+                for name in documents.values():
+                    self._writer.check_dropping(name)
                 stored = await document_hash.stored_of(self._runtime, [one.key for one in rows])
                 new = list[New]()
                 for row, before in zip(rows, stored, strict=True):

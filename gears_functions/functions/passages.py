@@ -33,10 +33,10 @@ class Passages:
 
     async def passages(self, record: Record) -> str:
         """Returns those that are on this shard; who may ask a corpus may see what its answers are made of."""
-        corpus, text, listed, *counts = arguments.words(record, USAGE, 3, 4)
+        corpus, text, keys_json, *counts = arguments.words(record, USAGE, 3, 4)
         keys.check_corpus(corpus)
         question = query(checks.question(text))
-        names = _names(corpus, listed)
+        names = _names(corpus, keys_json)
         statistics = StatisticsArgument.parse(counts[0]).statistics if counts else None
         await permissions.to_ask(self._runtime, corpus)
         await self._sync.synced()

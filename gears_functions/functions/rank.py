@@ -60,8 +60,8 @@ class Rank:
         statistics = self._terms.statistics(corpus, query, "".join(view))
         index = self._sync.index(corpus)
         index.last_question = monotonic()
-        titled = index.titled(query, "".join(view))
-        return TermsReply(self._runtime.hashtag(), epoch, statistics, titled).json()
+        bearers = index.titled(query, "".join(view))
+        return TermsReply(self._runtime.hashtag(), epoch, statistics, bearers).json()
 
     async def rank(self, record: Record) -> str:
         usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"

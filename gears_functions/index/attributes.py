@@ -63,9 +63,9 @@ class _Field:
                 if (where := filters.ordered(value)) is not None:
                     by_kind.setdefault(where[0], []).append((where[1], value))
             self._sorted = {}
-            for kind, found in by_kind.items():
-                found.sort(key=lambda one: one[0])
-                self._sorted[kind] = ([place for place, _ in found], [value for _, value in found])
+            for kind, values in by_kind.items():
+                values.sort(key=lambda one: one[0])
+                self._sorted[kind] = ([place for place, _ in values], [value for _, value in values])
         return self._sorted
 
 

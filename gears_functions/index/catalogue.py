@@ -72,9 +72,9 @@ class IndexCatalogue:
 
         Raises BadFilter.
         """
-        places, shown = list[tuple[str, str]](), self.chosen(view) if view else None
+        places, ids_of_view = list[tuple[str, str]](), self.chosen(view) if view else None
         for name, every in self._following(bucket, document):
-            ids = every if shown is None else [one for one in every if one in shown]
+            ids = every if ids_of_view is None else [one for one in every if one in ids_of_view]
             places += [(name, one) for one in heapq.nsmallest(limit - len(places), ids)]
             if len(places) == limit:
                 break

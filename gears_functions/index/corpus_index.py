@@ -77,10 +77,10 @@ class Index:
         name = keys.parse_passage(key)
         self.remove(key)
         self._chosen.clear()
-        named, below = _analysed(title), _analysed(path)
-        head = Analysed(named.content + below.content, named.stop + below.stop)
+        title_words, below = _analysed(title), _analysed(path)
+        head = Analysed(title_words.content + below.content, title_words.stop + below.stop)
         if name.n == 0:
-            self.titles.put(name.document, title, named)
+            self.titles.put(name.document, title, title_words)
         if not self.table.count_of(name.document):
             self.catalogue.add(name.document)
         body, digest = words or analyse(text), text_digest(title, text)
@@ -102,11 +102,11 @@ class Index:
         if not self.table.remove(key):
             return False
         self._chosen.clear()
-        parsed = keys.parse_passage(key)
-        if parsed.n == 0:
-            self.titles.remove(parsed.document)
-        if not self.table.count_of(parsed.document):
-            self.catalogue.remove(parsed.document)
+        passage = keys.parse_passage(key)
+        if passage.n == 0:
+            self.titles.remove(passage.document)
+        if not self.table.count_of(passage.document):
+            self.catalogue.remove(passage.document)
         return True
 
     # ---- asking
@@ -130,11 +130,11 @@ class Index:
         return CorpusStatistics(*counts, df, cf, table.vectors.counts(), titles=len(self.titles))
 
     def _totals_of(self, view: str, df: dict[str, int], cf: dict[str, int]) -> CorpusStatistics:
-        chosen = self._of_filter(view)
-        selection = self._selected(chosen)
+        choice = self._of_filter(view)
+        selection = self._selected(choice)
         return CorpusStatistics(
-            len(chosen.slots),
-            len(chosen.passages_of),
+            len(choice.slots),
+            len(choice.passages_of),
             int(selection.words.sum()),
             int(selection.title_words.sum()),
             df,
@@ -148,10 +148,10 @@ class Index:
         if not view:
             documents = self.table.count_of_documents()
             return PartSizes(documents, len(self), self.table.characters(), self.catalogue.bytes)
-        chosen, ids = self._of_filter(view), self.catalogue.chosen(view)
-        ends = np.zeros(len(chosen.passages_of), dtype=np.int64)
-        np.maximum.at(ends, chosen.document, as_array(self.table.ends)[chosen.slots])
-        return PartSizes(len(ids), len(chosen.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
+        choice, ids = self._of_filter(view), self.catalogue.chosen(view)
+        ends = np.zeros(len(choice.passages_of), dtype=np.int64)
+        np.maximum.at(ends, choice.document, as_array(self.table.ends)[choice.slots])
+        return PartSizes(len(ids), len(choice.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
 
     def vectors(self, view: str = "") -> dict[str, int]:
         """Counts the passages that `view` shows and that have a vector, by encoder."""
@@ -174,8 +174,8 @@ class Index:
     def titled(self, query: Query, view: str = "") -> dict[str, int]:
         """Counts passages by term that their title holds; only the terms that some do."""
         title = self._seen_by(view).title
-        found = {term: len(title.term(term)[0]) for term in query.terms}
-        return {term: count for term, count in found.items() if count}
+        counts = {term: len(title.term(term)[0]) for term in query.terms}
+        return {term: count for term, count in counts.items() if count}
 
     def rank(
         self, query: Query, statistics: CorpusStatistics, limit: int, filter_: str = ""
@@ -216,8 +216,8 @@ class Index:
         titles = sorted(set[str]().union(*map(self.titles.named_in, words)))
         body = self._seen_by(view).body
         times = {word: body.times(word) for word in sorted({word for text in words for word in text})}
-        shown = self.catalogue.chosen(view) if view else None
-        bearers = {title: self.titles.count(title, shown) for title in titles}
+        ids_of_view = self.catalogue.chosen(view) if view else None
+        bearers = {title: self.titles.count(title, ids_of_view) for title in titles}
         borne = {title: count for title, count in bearers.items() if count}
         return bridges.NamedTitles(borne, {word: count for word, count in times.items() if count})
 
@@ -279,6 +279,6 @@ def _best(
     if len(slots) > limit:
         worst = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         slots, scores = slots[scores >= worst], scores[scores >= worst]
-    found = [(keys[slot], float(score)) for slot, score in zip(slots, scores, strict=True)]
-    found.sort(key=lambda pair: (-pair[1], pair[0]))
-    return found[:limit]
+    best = [(keys[slot], float(score)) for slot, score in zip(slots, scores, strict=True)]
+    best.sort(key=lambda pair: (-pair[1], pair[0]))
+    return best[:limit]

@@ -57,9 +57,9 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Car
     for part in pairs:
         score += part["score"]
     words, near = (score, 0.0) if statistics.near is None else _fused(seen, score, bm25.total_idf(query, statistics))
-    told = {"terms": terms, "pairs": pairs, "cosine": seen.cosine, "near": near}
+    parts = {"terms": terms, "pairs": pairs, "cosine": seen.cosine, "near": near}
     bridge = None if carried is None else carried.record()
-    return {**told, "bridge": bridge, "score": words + near + (carried.score if carried else 0.0)}
+    return {**parts, "bridge": bridge, "score": words + near + (carried.score if carried else 0.0)}
 
 
 def _fused(seen: Seen, words: float, idf: float) -> tuple[float, float]:

@@ -17,17 +17,17 @@ Range = tuple[int, int]
 def matched(text: str, query: Query) -> list[tuple[int, int, str]]:
     """Returns (start, end, term) of each word of the text that the question looks for, in order."""
     terms: Collection[str] = set(query.terms)
-    found = list(located(text))
-    stems = analysis.stems([word for _, _, word in found])
-    return [(start, end, term) for (start, end, _), term in zip(found, stems, strict=True) if term in terms]
+    words = list(located(text))
+    stems = analysis.stems([word for _, _, word in words])
+    return [(start, end, term) for (start, end, _), term in zip(words, stems, strict=True) if term in terms]
 
 
 def located(text: str) -> Iterator[tuple[int, int, str]]:
     """Yields (start, end, folded word) of all words, in order: the words are those of `analysis.words`."""
-    folded, places = _folded(text)
-    pattern = analysis.WORD if analysis.MARKS_MATTER.search(folded) else analysis.PLAIN
+    plain, places = _folded(text)
+    pattern = analysis.WORD if analysis.MARKS_MATTER.search(plain) else analysis.PLAIN
     has_marks = pattern is analysis.WORD
-    for match in pattern.finditer(folded):
+    for match in pattern.finditer(plain):
         word = match[0].replace(",", "")
         at = (places[match.start()][0], places[match.end() - 1][1])
         for form in analysis.forms(word) if has_marks else (word,):

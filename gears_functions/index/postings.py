@@ -90,11 +90,11 @@ class Postings:
             return NOWHERE
         stream = np.frombuffer(self._stream, dtype=np.int32)
         if len(before) <= len(after):
-            found = before[stream[before + 1] == self._numbers[second]]
+            places = before[stream[before + 1] == self._numbers[second]]
         else:
             inner = after[after > 0]
-            found = inner[stream[inner - 1] == self._numbers[first]] - 1
-        return np.asarray(found, dtype=np.int32)
+            places = inner[stream[inner - 1] == self._numbers[first]] - 1
+        return np.asarray(places, dtype=np.int32)
 
     def counted(self, places: NDArray[np.int32]) -> Counts:
         if not len(places):

@@ -31,8 +31,8 @@ class Chosen:
     @classmethod
     def of(cls, mask: NDArray[np.bool_], document: NDArray[np.int32], passages_of: NDArray[np.int32]) -> Chosen:
         slots = np.flatnonzero(mask)
-        numbers, renumbered = np.unique(document[slots], return_inverse=True)
-        return cls(slots, mask, renumbered, passages_of[numbers])
+        numbers, new_numbers = np.unique(document[slots], return_inverse=True)
+        return cls(slots, mask, new_numbers, passages_of[numbers])
 
 
 class Field:

@@ -28,8 +28,8 @@ class DocumentLock:
 
         Where the change fails, its part of the index is read back from the keyspace. Raises BadKey.
         """
-        async with self.hold_all([key]) as held:
-            yield held[key]
+        async with self.hold_all([key]) as names:
+            yield names[key]
 
     @asynccontextmanager
     async def hold_all(self, names: Collection[str]) -> AsyncIterator[dict[str, keys.DocKey]]:

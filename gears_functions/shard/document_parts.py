@@ -45,11 +45,11 @@ class Parts:
         marks = [orjson.dumps(part).decode() if part else "" for part in within]
         paths = [places.below(fields.title, p.path) for p in passages]
         size = sum(len(word.encode()) for word in fields.pairs())
-        stored = size + sum(len(part.encode()) for parts in (marks, paths) for part in parts)
-        stored += sum(len(p.text.encode()) + p.ids.nbytes + 2 * len(key) + OF_PASSAGE for p in passages)
-        if stored > GROWTH * max(size, LEAST_BYTES):
+        total = size + sum(len(part.encode()) for parts in (marks, paths) for part in parts)
+        total += sum(len(p.text.encode()) + p.ids.nbytes + 2 * len(key) + OF_PASSAGE for p in passages)
+        if total > GROWTH * max(size, LEAST_BYTES):
             raise BadDocument(
-                f"document {key!r} of {size:,} bytes would take {stored:,} in Redis, more than {GROWTH} times as many; "
+                f"document {key!r} of {size:,} bytes would take {total:,} in Redis, more than {GROWTH} times as many; "
                 "shorten its id and its headings, or split a text of marks and single letters"
             )
         return cls(

@@ -127,11 +127,11 @@ class DocumentWriter:
             await self._questions.quiet(QUIET, PATIENCE)
             head = []
         surplus = [unlink(parsed, range(count, old))] if old > count else []
-        done = ("HSET", key, "passages", count, "digest", parts.digest)
+        end = ("HSET", key, "passages", count, "digest", parts.digest)
         words = await self.analysed(parts, last)
         step = self._epochs.next(parsed.corpus)
         try:
-            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, last), *surplus, done])
+            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, last), *surplus, end])
         except (RedisError, ShardFailed):
             await self.mark_unfinished([key])
             raise

@@ -120,9 +120,9 @@ class Encoding:
             commands += [("HSET", name, "vector", vector.packed()), ("HEXISTS", name, "text")]
         replies = await self._runtime.calls(commands) if commands else []
         count = 0
-        for (name, vector), stored, has_text in zip(present.items(), replies[::2], replies[1::2], strict=True):
-            if isinstance(stored, Exception):
-                raise stored
+        for (name, vector), reply, has_text in zip(present.items(), replies[::2], replies[1::2], strict=True):
+            if isinstance(reply, Exception):
+                raise reply
             if has_text:
                 count += self._sync.index(corpus).put_vector(name, vector)
                 self._worked.add(corpus)

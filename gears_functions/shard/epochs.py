@@ -52,9 +52,9 @@ class ShardEpochs:
         """The epoch in Redis; 0 where there is none. A replica is refused its GET: it can't know what it lacks, and a
         node that was the master a moment ago must not speak for the shard."""
         tag = self._runtime.hashtag()
-        known = self._known.get((tag, corpus))
-        if known is not None and self._runtime.role() == "master":
-            return known
+        last = self._known.get((tag, corpus))
+        if last is not None and self._runtime.role() == "master":
+            return last
         epoch = int(await self._runtime.call("GET", keys.epoch(corpus, tag)) or 0)
         if self._runtime.role() == "master" and epoch:  # 0 is not kept: anybody may ask for any corpus
             self._know(corpus, tag, epoch)

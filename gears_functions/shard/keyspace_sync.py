@@ -150,8 +150,8 @@ class KeyspaceSync:
         names = dict.fromkeys(event.key for event in events)
         for name in [name for name in names if name.endswith(":0")]:
             with suppress(BadKey):
-                parsed = keys.parse_passage(name)
-                names.update(dict.fromkeys(self.index(parsed.corpus).table.keys_of(parsed.document)))
+                passage = keys.parse_passage(name)
+                names.update(dict.fromkeys(self.index(passage.corpus).table.keys_of(passage.document)))
         return names
 
     async def _resync(self, reason: str) -> None:
@@ -196,8 +196,8 @@ class KeyspaceSync:
     async def _announce(self, changed: set[str], before: set[str]) -> None:
         """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
         await self._retries.raise_epochs(changed.intersection(self.corpora))
-        if lost := sorted(before.difference(self.corpora)):
-            await write(self._runtime, [self._epochs.next(corpus).announcement for corpus in lost])
+        if gone_corpora := sorted(before.difference(self.corpora)):
+            await write(self._runtime, [self._epochs.next(corpus).announcement for corpus in gone_corpora])
 
     async def scan(self) -> set[str]:
         """Makes the index equal to the keyspace; returns the corpora this changed."""
@@ -286,9 +286,9 @@ class KeyspaceSync:
     async def _on_settlement(self, settlement: Settlement) -> set[str]:
         """Brings the index up to date once slots have settled; returns the corpora that changed."""
         corpora = {name: keys.parse_passage(name).corpus for name in settlement.departures}
-        changed = {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
-        changed |= await self._refresh(settlement.arrivals)
-        return changed | await self.scan() if settlement.is_scan_due else changed
+        corpora_changed = {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
+        corpora_changed |= await self._refresh(settlement.arrivals)
+        return corpora_changed | await self.scan() if settlement.is_scan_due else corpora_changed
 
 
 def _title(reply: Reply | Exception) -> str:

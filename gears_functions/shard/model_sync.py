@@ -148,10 +148,10 @@ class ModelSync:
 
     async def _check_room(self, model: str) -> None:
         """Raises WritesRefused: a model is megabytes, and others need not send what can't be kept."""
-        refused = write_refusal(await refusal(self._runtime))
-        if refused is not None:
+        fault = write_refusal(await refusal(self._runtime))
+        if fault is not None:
             raise WritesRefused(
-                f"the model {model!r} is not on this shard, which stores nothing now: {refused}; "
+                f"the model {model!r} is not on this shard, which stores nothing now: {fault}; "
                 "'shardqa doctor' says how to mend it"
             )
 
@@ -190,8 +190,8 @@ class ModelSync:
         own = keys.model(model, self._runtime.hashtag())
         if await self._runtime.call("EXISTS", own):
             return own
-        found = {text(key): text(label) for key, label in await self._runtime.call("AI._MODELSCAN")}
-        return next((key for key, label in found.items() if keys.name_of_model(key) == model and is_ours(label)), None)
+        labels = {text(key): text(label) for key, label in await self._runtime.call("AI._MODELSCAN")}
+        return next((key for key, label in labels.items() if keys.name_of_model(key) == model and is_ours(label)), None)
 
     async def arrived(self, record: Record) -> None:
         """A key of a model was restored or stored, as it is when its slot moves here."""

@@ -64,8 +64,8 @@ class PushedModels:
             return False
         replies = await self._runtime.peers("AI._MODELSCAN")
         replies.append(await self._runtime.call("AI._MODELSCAN"))  # it may hold the only copy, under a former tag
-        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
-        labels = {text(key): text(label) for key, label in found}
+        pairs = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
+        labels = {text(key): text(label) for key, label in pairs}
         names = {keys.name_of_model(key) for key, label in labels.items() if is_pushed(label)}
         missing = [name for name in sorted(name for name in names if name) if not await self._copied(name)]
         return not missing and not any(isinstance(reply, Exception) for reply in replies)
@@ -93,8 +93,8 @@ class PushedModels:
         if not leaving:
             return False
         replies = await self._runtime.peers("AI._MODELSCAN")
-        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
-        copies = {(keys.name_of_model(text(key)), text(label)) for key, label in found}
+        pairs = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
+        copies = {(keys.name_of_model(text(key)), text(label)) for key, label in pairs}
         count = 0
         for key in leaving:
             label = await self._label(large[key])

@@ -64,8 +64,8 @@ class Quarantine:
                 info = await self._runtime.call("INFO", "shardqa")
                 (last,) = re.findall(r"worker_last_running:(.*)", info.decode("utf-8", "replace")) or [""]
                 counts = [("HINCRBY", name, digest, 1) for digest in ENDED.findall(last)]
-                *_, stored = await self._runtime.calls([*counts, ("EXPIRE", name, SECONDS), ("HGETALL", name)])
-                pairs = stored if isinstance(stored, list) else []
-                found = zip(map(bytes.decode, pairs[::2]), map(int, pairs[1::2]), strict=True)
-                self._ends = dict(found)
+                *_, reply = await self._runtime.calls([*counts, ("EXPIRE", name, SECONDS), ("HGETALL", name)])
+                pairs = reply if isinstance(reply, list) else []
+                ends = zip(map(bytes.decode, pairs[::2]), map(int, pairs[1::2]), strict=True)
+                self._ends = dict(ends)
         return self._ends

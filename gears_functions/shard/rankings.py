@@ -134,8 +134,8 @@ class Rankings:
         first = bridges.first_passages([(own.passages, own.words), *((one.passages, one.words) for one in lists)])
         view = filters.view_of(filter_)
         replies = await self._peers(rounds.bridge(corpus, first, view), BridgeReply.parse)
-        named = self._terms.titles(corpus, [one.words for one in first], view)
-        counts = bridges.counted([named, *(one.named for one in replies)])
+        titles = self._terms.titles(corpus, [one.words for one in first], view)
+        counts = bridges.counted([titles, *(one.named for one in replies)])
         return bridges.build(first, counts, statistics.passages)
 
     async def _peers(self, command: rounds.Command, parse: Callable[[Any], Reply]) -> list[Reply]:

@@ -55,9 +55,9 @@ class Removal:
         file = ("UNLINK", keys.file(parsed.corpus, parsed.document))  # that it was read from
         step = await self._epochs.remove(parsed.corpus, [*rest, file, *last])
         index = self._sync.index(parsed.corpus)
-        removed = [name for name in index.table.keys_of(parsed.document) if index.remove(name)]
+        names = [name for name in index.table.keys_of(parsed.document) if index.remove(name)]
         self._epochs.written(step)
-        return Removed(len(removed), step.epoch)
+        return Removed(len(names), step.epoch)
 
     async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:
         """Returns the numbers of all passages that the document may have."""

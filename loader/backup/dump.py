@@ -75,9 +75,9 @@ async def _slots(engine: Engine) -> dict[str, Any]:
         if own.moving:
             raise BadBackup(f"slots of {own.address} are on their way between shards; wait until they rest")
         by_master[own.id] = own.slots
-    served = sum(last - first + 1 for slots in by_master.values() for first, last in slots)
-    if served != topology.SLOTS:
-        raise BadBackup(f"only {served} of {topology.SLOTS} slots are served; see 'shardqa status'")
+    slots_served = sum(last - first + 1 for slots in by_master.values() for first, last in slots)
+    if slots_served != topology.SLOTS:
+        raise BadBackup(f"only {slots_served} of {topology.SLOTS} slots are served; see 'shardqa status'")
     return by_master
 
 
@@ -128,17 +128,17 @@ class _Dump:
 
     async def api_keys(self) -> None:
         """Writes each API key with the digest of its secret; the secret itself is stored nowhere."""
-        stored = await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
-        for id_, key in sorted(dict(stored).items()):
+        api_keys = await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HGETALL"), NODE_SECONDS)
+        for id_, key in sorted(dict(api_keys).items()):
             self._writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
 
     async def keyspace(self, node: ClusterNode) -> None:
         cursor = b""
         while cursor not in (b"0", 0):
             cursor, batch = await on(self._engine, node, "SCAN", cursor or b"0", "COUNT", SCANNED)
-            wanted = [key for key in dict.fromkeys(batch) if not MADE_AGAIN.match(key)]
-            for start in range(0, len(wanted), AT_ONCE):
-                for record in await asyncio.gather(*map(self._record, wanted[start : start + AT_ONCE])):
+            names = [key for key in dict.fromkeys(batch) if not MADE_AGAIN.match(key)]
+            for start in range(0, len(names), AT_ONCE):
+                for record in await asyncio.gather(*map(self._record, names[start : start + AT_ONCE])):
                     if record is not None:
                         self._writer.add(record.kind, **record.fields)
 
@@ -151,12 +151,12 @@ class _Dump:
             return None
         if (own := OWN.fullmatch(key)) is not None:
             kind, name = (RecordKind.WORDS, "words") if own[2] == b"words" else (RecordKind.SCORING, "scores")
-            stored = await self._on_key(key, "GET")
-            return None if stored is None else Record(kind, {"corpus": own[1], name: _bytes(stored)})
+            value = await self._on_key(key, "GET")
+            return None if value is None else Record(kind, {"corpus": own[1], name: _bytes(value)})
         type_ = text(await self._on_key(key, "TYPE"))
-        parsed = _document_of(key)
-        if parsed is not None and type_ == "hash":
-            return await self._document(key, parsed)
+        name_of = _document_of(key)
+        if name_of is not None and type_ == "hash":
+            return await self._document(key, name_of)
         if not (type_.startswith(OURS) or key.startswith((b"doc:", b"file:"))):
             return None
         content = await self._on_key(key, "DUMP")
@@ -167,11 +167,11 @@ class _Dump:
     async def _document(self, key: bytes, parsed: keys.DocKey) -> Record | None:
         reply = await self._on_key(key, "HGETALL")
         pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-        written = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
-        if not written:
+        fields = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
+        if not fields:
             return None
         place = {"corpus": parsed.corpus.encode(), "id": parsed.document.encode()}
-        return Record(RecordKind.DOCUMENT, {**place, "expires": await self._expires(key), "fields": written})
+        return Record(RecordKind.DOCUMENT, {**place, "expires": await self._expires(key), "fields": fields})
 
     async def _expires(self, key: bytes) -> bytes:
         at = int(await self._on_key(key, "PEXPIRETIME"))

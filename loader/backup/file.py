@@ -80,8 +80,8 @@ def writing(path: Path, replace: bool = False) -> Iterator[Writer]:
     try:
         with part.open("xb") as file:
             part.chmod(0o600)
-            with gzip.GzipFile("", "wb", LEVEL, file) as packed:
-                yield Writer(packed)
+            with gzip.GzipFile("", "wb", LEVEL, file) as stream:
+                yield Writer(stream)
             file.flush()
             os.fsync(file.fileno())
         part.rename(path)

@@ -54,8 +54,8 @@ async def _check_empty(engine: Engine) -> None:
     for node in engine.shards.nodes():
         cursor = b"0"
         while True:
-            cursor, found = await on(engine, node, "SCAN", cursor, "COUNT", 1000)
-            key = next((key for key in found if not MADE_AGAIN.match(key)), None)
+            cursor, names = await on(engine, node, "SCAN", cursor, "COUNT", 1000)
+            key = next((key for key in names if not MADE_AGAIN.match(key)), None)
             if key is not None:
                 raise BadBackup(
                     f"the cluster is not empty: {node.name} has {text(key[:80])}; restore into an empty one, or --merge"
@@ -116,9 +116,9 @@ class _Run:
                 f"function {text(id)}: it has the rights of {text(user)}, and this is {text(me)}; restore with "
                 f"--merge as that user, or with --adopt to give it yours"
             )
-        described = ("DESCRIPTION", description) if description else ()
+        words = ("DESCRIPTION", description) if description else ()
         try:
-            await self._on(node, "RG.PYEXECUTE", code, "ID", id, "UPGRADE", *described)
+            await self._on(node, "RG.PYEXECUTE", code, "ID", id, "UPGRADE", *words)
         except ShardFailed as fault:
             return f"function {text(id)}: {fault}"
         return None
@@ -152,13 +152,13 @@ class _Run:
         await self._on_key(key, "SET", key, words)
 
     async def _document(self, corpus: bytes, id: bytes, expires: bytes, fields: list[list[bytes]]) -> None:
-        given = {pair[0]: pair[1] for pair in fields}
+        values = {pair[0]: pair[1] for pair in fields}
         key = keys.doc(corpus.decode(), id.decode())
-        known = [word for name in FIELDS if name in given for word in (name, given[name])]
-        other = [word for name, value in given.items() if name not in FIELDS for word in (name, value)]
-        patience = FAILOVER_SECONDS + len(given.get(b"text", b"")) / 1e6 * SECONDS_PER_MEGABYTE
+        words = [word for name in FIELDS if name in values for word in (name, values[name])]
+        other = [word for name, value in values.items() if name not in FIELDS for word in (name, value)]
+        patience = FAILOVER_SECONDS + len(values.get(b"text", b"")) / 1e6 * SECONDS_PER_MEGABYTE
         try:
-            reply = record_of(await self._on_key(key, "RG.TRIGGERONKEY", "Ingest", key, *known, patience=patience))
+            reply = record_of(await self._on_key(key, "RG.TRIGGERONKEY", "Ingest", key, *words, patience=patience))
             self._engine.epochs.announce(corpus.decode(), str(reply["tag"]), int(reply["epoch"]))
         except FAULTS_OF_A_DOCUMENT:  # as it was: a hash that any client wrote, which is not searchable
             other = [word for pair in fields for word in pair]

@@ -100,8 +100,8 @@ def textless(name: str, ocr: bool = False) -> str:
         return "generated files"
     if ocr and format_of(name, ocr) is PICTURES:
         return ""
-    told = mimetypes.guess_type(bare)[0] or ""
-    return KINDS.get(told.partition("/")[0], "") if told != "video/mp2t" else ""  # .ts is TypeScript
+    media = mimetypes.guess_type(bare)[0] or ""
+    return KINDS.get(media.partition("/")[0], "") if media != "video/mp2t" else ""  # .ts is TypeScript
 
 
 def format_of(name: str, ocr: bool = False) -> Format | None:
@@ -127,8 +127,8 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
         if not source.peek(1):
             yield Textless(source.label, "empty files")
             return
-        known = _as_it_begins(source, format) if format is not None else _by_content(source)
-        yield from fitting(known.reader()(source))
+        real = _as_it_begins(source, format) if format is not None else _by_content(source)
+        yield from fitting(real.reader()(source))
     except (BadDocument, DocumentTooLarge) as error:
         yield Skipped(source.label, str(error))
     except RecursionError:
@@ -142,11 +142,11 @@ def _as_it_begins(source: SourceFile, format: Format) -> Format:
     if not format.begins or source.peek(8).startswith(format.begins):
         return format
     try:
-        found = _by_content(source)
+        by_content = _by_content(source)
     except BadDocument:
         return format
     plain = BY_SUFFIX[".csv"] if format.module == "sheets" else format
-    return plain if found.module == "text" else found
+    return plain if by_content.module == "text" else by_content
 
 
 def _by_content(source: SourceFile) -> Format:

@@ -33,10 +33,10 @@ def read_zip(source: SourceFile) -> Iterator[Item]:
 
 
 def read_tar(source: SourceFile) -> Iterator[Item]:
-    packed = source.read_all(MAX_PACKED)
+    content = source.read_all(MAX_PACKED)
     try:
-        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:*") as archive:
-            yield from _members(source, archive, len(packed))
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as archive:
+            yield from _members(source, archive, len(content))
     except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
         raise BadDocument(f"not a whole tar file: {error}") from error
 

@@ -53,8 +53,8 @@ def text(value: Any, code: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     has_own = value < 0 and len(sections) > 1
-    shown = _number(abs(value), sections[1 if has_own else 0])
-    return f"-{shown}" if shown is not None and value < 0 and not has_own else shown
+    digits = _number(abs(value), sections[1 if has_own else 0])
+    return f"-{digits}" if digits is not None and value < 0 and not has_own else digits
 
 
 def _codes(archive: zipfile.ZipFile) -> dict[int, str]:

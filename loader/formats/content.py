@@ -50,9 +50,9 @@ def suffix_of(source: SourceFile) -> str:
     start = source.peek(LOOKED_AT)
     if not start.strip():
         return ".txt"
-    found = next((suffix for beginning, suffix in BEGINNINGS if start.startswith(beginning)), "")
-    if found:
-        return found
+    own = next((suffix for beginning, suffix in BEGINNINGS if start.startswith(beginning)), "")
+    if own:
+        return own
     if start.startswith(b"PK\x03\x04"):
         return _of_zip(source)
     if start.startswith(OLE):

@@ -31,16 +31,16 @@ def check(html: str) -> None:
     stack: list[str] = []
     count: dict[str, int] = {}
     steps = 0
-    for end, written in TAG.findall(html):
-        name = HEADING.sub("h", written.lower())
+    for end, tag in TAG.findall(html):
+        name = HEADING.sub("h", tag.lower())
         if name in VOID:
             continue
         if end or name in CLOSES_ITS_LIKE:
-            at, looked = _found(stack, name, count, len(stack) if end else NEAR)
-            steps += looked
+            at, count_of_steps = _found(stack, name, count, len(stack) if end else NEAR)
+            steps += count_of_steps
             if at is not None:
-                for closed in stack[at:]:
-                    count[closed] -= 1
+                for other in stack[at:]:
+                    count[other] -= 1
                 del stack[at:]
         if not end:
             stack.append(name)

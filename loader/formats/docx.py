@@ -66,8 +66,8 @@ class _Document:
         self._margins(body, "footer")
 
     def _part(self, kind: str) -> Any:
-        found = self._package.targets(self._package.main, kind)
-        return self._package.xml(found[0]) if found else None
+        names = self._package.targets(self._package.main, kind)
+        return self._package.xml(names[0]) if names else None
 
     def _margins(self, body: Any, kind: str) -> None:
         """Adds the heads or the feet of the pages, each once; those with nothing but a page's number are left out."""
@@ -120,9 +120,9 @@ class _Document:
 
     def _mark(self, paragraph: Any) -> str:
         """Returns the mark before an item of a list or a heading with a number; empty for other paragraphs."""
-        found = self._styles.list_of(paragraph)
-        if found is not None:
-            list_, level, style = found
+        mark = self._styles.list_of(paragraph)
+        if mark is not None:
+            list_, level, style = mark
             return self._numbering.next(list_, self._numbering.level_of(list_, style) if level is None else level)
         return "-" if "list" in self._styles.name(paragraph) else ""
 
@@ -165,10 +165,10 @@ class _Document:
 
     def _symbol(self, node: Any) -> str:
         font = node.get(f"{W}font", "")
-        found = symbol(font, node.get(f"{W}char", ""))
-        if found is None:
+        character = symbol(font, node.get(f"{W}char", ""))
+        if character is None:
             self.lost.append(f"a sign of the font {font}")
-        return found or ""
+        return character or ""
 
     def _table(self, table: Any, depth: int) -> None:
         """Adds a table; one of one column, or with tables in it, only lays the page out: its blocks are text."""
@@ -220,9 +220,9 @@ class _Styles:
     def list_of(self, paragraph: Any) -> tuple[str, int | None, str] | None:
         """Returns (the list, the level if given, the style that names the list); None outside of lists."""
         for element in self._chain(paragraph):
-            found = element.find(f"{W}pPr/{W}numPr")
-            if list_ := value(found, "numId"):
-                level = figures(value(found, "ilvl"), -1)
+            numbering = element.find(f"{W}pPr/{W}numPr")
+            if list_ := value(numbering, "numId"):
+                level = figures(value(numbering, "ilvl"), -1)
                 style = element.get(f"{W}styleId") or self._of(paragraph)
                 return (list_, level if level >= 0 else None, style) if list_ != "0" else None
         return None
@@ -230,9 +230,9 @@ class _Styles:
     def is_hidden(self, run: Any) -> bool:
         properties = run.find(f"{W}rPr")
         while properties is not None:
-            hidden = properties.find(f"{W}vanish")
-            if hidden is not None:
-                return is_on(hidden, f"{W}val")
+            switch = properties.find(f"{W}vanish")
+            if switch is not None:
+                return is_on(switch, f"{W}val")
             style = self._styles.get(value(properties, "rStyle"))
             properties = style.find(f"{W}rPr") if style is not None else None
         return False
@@ -242,10 +242,10 @@ class _Styles:
 
     def _chain(self, paragraph: Any) -> Iterator[Any]:
         yield paragraph
-        met: set[str] = set()
+        path: set[str] = set()
         id_ = self._of(paragraph)
-        while id_ in self._styles and id_ not in met:
-            met.add(id_)
+        while id_ in self._styles and id_ not in path:
+            path.add(id_)
             yield self._styles[id_]
             id_ = value(self._styles[id_], "basedOn")
 
@@ -264,14 +264,14 @@ def _rows(table: Any) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for line in _within(table, TR):
         properties = line.find(f"{W}trPr")
-        if properties is not None and any(properties.find(f"{W}{gone}") is not None for gone in ("del", "hidden")):
+        if properties is not None and any(properties.find(f"{W}{change}") is not None for change in ("del", "hidden")):
             continue
         before = figures(value(properties, "gridBefore"), 0, MAX_SPAN)
         row: list[Any] = [None] * before
         for cell in _within(line, TC):
             own = cell.find(f"{W}tcPr")
-            merged = own.find(f"{W}vMerge") if own is not None else None
-            goes_on = merged is not None and merged.get(f"{W}val", "continue") == "continue"
+            merge = own.find(f"{W}vMerge") if own is not None else None
+            goes_on = merge is not None and merge.get(f"{W}val", "continue") == "continue"
             above = rows[-1][len(row)] if goes_on and rows and len(row) < len(rows[-1]) else None
             row += [above if above is not None else cell] * figures(value(own, "gridSpan"), 1, MAX_SPAN)
         rows.append(row)
@@ -292,5 +292,5 @@ def _filled(field: Any) -> str:
         state = box.find(f"{W}checked")
         return "☒ " if is_on(state if state is not None else box.find(f"{W}default"), f"{W}val") else "☐ "
     entries = [entry.get(f"{W}val", "") for entry in choice.iterfind(f"{W}listEntry")] if choice is not None else []
-    chosen = figures(value(choice, "result"))
-    return entries[chosen] if chosen < len(entries) else "".join(entries[:1])
+    number = figures(value(choice, "result"))
+    return entries[number] if number < len(entries) else "".join(entries[:1])

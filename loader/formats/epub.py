@@ -37,8 +37,8 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 
 def _package(archive: ZipFile) -> str:
-    found = _xml(archive, CONTAINER).find(".//{*}rootfile")
-    path = found.get("full-path") if found is not None else None
+    element = _xml(archive, CONTAINER).find(".//{*}rootfile")
+    path = element.get("full-path") if element is not None else None
     if not path:
         raise BadDocument(f"not an EPUB: its {CONTAINER} names no package")
     return path
@@ -58,9 +58,9 @@ def _spine(root: ET.Element, folder: str) -> Iterator[str]:
         for item in root.iterfind(".//{*}manifest/{*}item")
         if item.get("media-type") in PAGES
     }
-    met: set[str] = set()
+    names: set[str] = set()
     for entry in root.iterfind(".//{*}spine/{*}itemref"):
         name = pages.get(entry.get("idref"))
-        if name is not None and name not in met:
-            met.add(name)
+        if name is not None and name not in names:
+            names.add(name)
             yield name

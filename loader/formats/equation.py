@@ -35,5 +35,5 @@ def _one(words: str) -> str:
 
 
 def _sign(node: Any, name: str, otherwise: str) -> str:
-    found = node.find(f"{M}{node.tag.removeprefix(M)}Pr/{M}{name}")
-    return found.get(f"{M}val", otherwise) if found is not None else otherwise
+    setting = node.find(f"{M}{node.tag.removeprefix(M)}Pr/{M}{name}")
+    return setting.get(f"{M}val", otherwise) if setting is not None else otherwise

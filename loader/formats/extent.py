@@ -73,8 +73,8 @@ def named_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
 
 def _without_blanks(archive: zipfile.ZipFile, content: bytes) -> bytes:
     """Returns the sheet without cells of nothing but blanks."""
-    shared = "xl/sharedStrings.xml"
-    strings = STRING.findall(zipped.content(archive, shared)) if shared in zipped.files(archive) else []
+    part = "xl/sharedStrings.xml"
+    strings = STRING.findall(zipped.content(archive, part)) if part in zipped.files(archive) else []
     blank = {n for n, string in enumerate(strings) if not MARKUP.sub(b"", string).strip()}
 
     def kept(cell: re.Match[bytes]) -> bytes:
@@ -101,10 +101,10 @@ def _xml(content: bytes) -> tuple[int, int]:
 
 
 def column(letters: bytes) -> int:
-    found = 0
+    number = 0
     for letter in letters[:8].upper():
-        found = found * 26 + letter - 64
-    return found
+        number = number * 26 + letter - 64
+    return number
 
 
 def _opendocument(content: bytes) -> tuple[int, int]:
@@ -131,8 +131,8 @@ def _opendocument(content: bytes) -> tuple[int, int]:
 
 
 def _times(attributes: bytes) -> int:
-    found = REPEATED.search(attributes)
-    return int(found[1][:DIGITS]) if found else 1
+    match = REPEATED.search(attributes)
+    return int(match[1][:DIGITS]) if match else 1
 
 
 def _binary(content: bytes) -> tuple[int, int]:

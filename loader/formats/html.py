@@ -89,11 +89,11 @@ def read(source: SourceFile) -> Iterator[Item]:
 def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
     """Reads a page from bytes: UTF-8, or else the encoding that the page names."""
     composer = Composer()
-    html, damaged = encodings.mended(content, encodings.named(content))
+    html, faults = encodings.mended(content, encodings.named(content))
     yield source.composed(composer, compose(html, composer))
     yield from (Lost(source.label, reason) for reason in composer.lost)
-    if damaged:
-        yield Lost(source.label, f"{damaged} characters of it are no UTF-8; save it as UTF-8")
+    if faults:
+        yield Lost(source.label, f"{faults} characters of it are no UTF-8; save it as UTF-8")
 
 
 def plain(html: str) -> tuple[str, str]:
@@ -124,8 +124,8 @@ def compose(html: str, composer: Composer) -> str:
 def _clean(main: LexborNode) -> list[str]:
     """Removes what is no text, puts in fields' values and marks of raised words; returns the hidden sentences."""
     for node in main.css(FILLED):
-        chosen = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
-        node.replace_with(node.attributes.get("value") or ", ".join(chosen))
+        options = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
+        node.replace_with(node.attributes.get("value") or ", ".join(options))
     for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
         if not _encloses(node, main) and not _is_page(node, main):
             node.decompose()
@@ -142,12 +142,12 @@ def _clean(main: LexborNode) -> list[str]:
 
 def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[str]:
     """Removes nodes, also those within others; returns the words of each, but of menus and forms."""
-    dropped = {node.mem_id: node for node in nodes if not _encloses(node, main)}
-    outer = [node for node in dropped.values() if not any(above.mem_id in dropped for above in _above(node))]
-    told = [_words(node) for node in outer if _linked(node) <= MOST_LINKED and node.css_first(FORM) is None]
+    by_id = {node.mem_id: node for node in nodes if not _encloses(node, main)}
+    outer = [node for node in by_id.values() if not any(above.mem_id in by_id for above in _above(node))]
+    texts = [_words(node) for node in outer if _linked(node) <= MOST_LINKED and node.css_first(FORM) is None]
     for node in outer:
         node.decompose()
-    return told
+    return texts
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -161,8 +161,8 @@ def _title(tree: LexborHTMLParser) -> str:
 
 def _main(root: LexborNode) -> LexborNode:
     """Returns the part marked as main where there is exactly one, else the whole body."""
-    marked = root.css(MAIN)
-    return marked[0] if len(marked) == 1 and (marked[0].text(deep=True) or "").strip() else root
+    mains = root.css(MAIN)
+    return mains[0] if len(mains) == 1 and (mains[0].text(deep=True) or "").strip() else root
 
 
 def _is_page(node: LexborNode, main: LexborNode) -> bool:
@@ -213,11 +213,11 @@ def _invisible(main: LexborNode) -> Iterator[LexborNode]:
         if name != "href" or (node.attributes["href"] or "").startswith("#")
     }
     panels.discard("")
-    headed = {node.mem_id for node in main.css(HEADED)}
+    heads = {node.mem_id for node in main.css(HEADED)}
     for node in main.css("[hidden], [style]"):
         style = node.attributes.get("style") or ""
         is_hidden = "hidden" in node.attributes and node.attributes["hidden"] != "until-found"
-        is_panel = node.mem_id in headed or node.attributes.get("id", "") in panels
+        is_panel = node.mem_id in heads or node.attributes.get("id", "") in panels
         if (is_hidden or INVISIBLE.search(style)) and not is_panel:
             yield node
 
@@ -243,8 +243,8 @@ def _drop_ways(main: LexborNode) -> None:
             links.append(words)
             rels = (link.attributes.get("rel") or "").split()
             ways.append(WAYS.fullmatch(words) is not None or not WAY_RELS.isdisjoint(rels))
-    dropped = {at: node for at, (node, links, ways) in holders.items() if _only_leads(node, links, sum(ways))}
-    _drop(dropped.values(), main)
+    blocks = {at: node for at, (node, links, ways) in holders.items() if _only_leads(node, links, sum(ways))}
+    _drop(blocks.values(), main)
 
 
 def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:
@@ -284,8 +284,8 @@ def _asides(main: LexborNode) -> dict[int, str]:
         inner.update(below.mem_id for below in node.css("ul, ol, dl"))
         links = [link for link in node.css("a[href]") if "://" not in (link.attributes["href"] or "")]
         if len(links) >= LINKS and node.mem_id not in kinds:
-            linked = sum(len((link.text(deep=True) or "").strip()) for link in links)
-            if linked >= SHARE * len("".join((node.text(deep=True) or "").split())):
+            length = sum(len((link.text(deep=True) or "").strip()) for link in links)
+            if length >= SHARE * len("".join((node.text(deep=True) or "").split())):
                 kinds[node.mem_id] = "contents"
     kinds.pop(main.mem_id, None)
     return kinds
@@ -484,8 +484,8 @@ def _words(element: LexborNode) -> str:
 
 def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
     """Puts in the cells of rows above that reach into this one."""
-    while (found := hanging.pop(len(cells), None)) is not None:
-        below, words = found
+    while (cell := hanging.pop(len(cells), None)) is not None:
+        below, words = cell
         if below > 1:
             hanging[len(cells)] = (below - 1, words)
         cells.append(words)

@@ -54,8 +54,8 @@ def read(source: SourceFile) -> Iterator[Item]:
         if not composer.text:
             raise BadDocument("no text in it: a manual page of other macros than -man and -mdoc; convert it by groff")
         yield source.composed(composer, title)
-        if dropped := DROPPED.findall(faults):
-            yield Lost(source.label, f"line {dropped[0]}: mandoc passed over {len(dropped)} of its requests")
+        if requests := DROPPED.findall(faults):
+            yield Lost(source.label, f"line {requests[0]}: mandoc passed over {len(requests)} of its requests")
 
 
 def _as_html(text: str) -> tuple[str, str]:

@@ -68,11 +68,11 @@ def _as_cells(tokens: list[Token]) -> None:
 
 def _front_matter(markdown: str) -> tuple[dict[str, str], str]:
     """Returns (title, author and date; the page) where settings stand between `---` or `+++` lines at the top."""
-    found = FRONT.match(markdown)
-    if found is None:
+    match = FRONT.match(markdown)
+    if match is None:
         return {}, markdown
-    settings = {name.lower(): _setting(value) for name, value in SETTING.findall(found["settings"])}
-    return {name: value for name, value in settings.items() if value}, markdown[found.end() :]
+    settings = {name.lower(): _setting(value) for name, value in SETTING.findall(match["settings"])}
+    return {name: value for name, value in settings.items() if value}, markdown[match.end() :]
 
 
 def _setting(value: str) -> str:

@@ -82,5 +82,5 @@ def figure(count: int, form: str) -> str:
 
 
 def value(element: Any, name: str) -> str:
-    found = element.find(f"{W}{name}") if element is not None else None
-    return found.get(f"{W}val", "") if found is not None else ""
+    child = element.find(f"{W}{name}") if element is not None else None
+    return child.get(f"{W}val", "") if child is not None else ""

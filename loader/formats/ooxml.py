@@ -48,10 +48,10 @@ class Package:
     @cached_property
     def main(self) -> str:
         """Returns the name of the part that all others belong to. Raises BadDocument."""
-        found = self.targets("", "officeDocument")
-        if not found:
+        parts = self.targets("", "officeDocument")
+        if not parts:
             raise BadDocument("not a whole file of Office: nothing in it is called its document")
-        return found[0]
+        return parts[0]
 
     @property
     def title(self) -> str:
@@ -59,8 +59,8 @@ class Package:
         return one_line(next((root.findtext("{*}title") or "" for root in properties if root is not None), ""))
 
     def bytes(self, name: str) -> bytes | None:
-        found = self._names.get(name.casefold())
-        return zipped.content(self._archive, found) if found is not None else None
+        part = self._names.get(name.casefold())
+        return zipped.content(self._archive, part) if part is not None else None
 
     def xml(self, name: str) -> Any:
         """Returns the root of a part; None where it is missing. Raises XMLSyntaxError, BadDocument."""

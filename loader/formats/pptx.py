@@ -31,8 +31,8 @@ def read(source: SourceFile) -> Iterator[Item]:
             name = slides.get(entry.get(f"{R}id", ""), Relation("", "")).target
             composer.top()
             composer.at(slide=number)
-            lost = _slide(composer, package, name, feet)
-            items += [Lost(f"{source.label}, slide {number}", f"{what} in it can't be read") for what in lost]
+            faults = _slide(composer, package, name, feet)
+            items += [Lost(f"{source.label}, slide {number}", f"{what} in it can't be read") for what in faults]
             items += package.embedded(source, package.relations(name))
         title = package.title
     yield source.composed(composer, "" if title == "PowerPoint Presentation" else title)
@@ -139,5 +139,5 @@ def _corner(shape: Any, layout: Any) -> tuple[int, int]:
 
 def _place(shape: Any) -> tuple[str, str]:
     """Returns (kind, number) of the layout's place that a shape fills; empty texts for a shape of its own."""
-    found = shape.find(f"*/{P}nvPr/{P}ph")
-    return (found.get("type", "obj"), found.get("idx", "0")) if found is not None else ("", "")
+    holder = shape.find(f"*/{P}nvPr/{P}ph")
+    return (holder.get("type", "obj"), holder.get("idx", "0")) if holder is not None else ("", "")

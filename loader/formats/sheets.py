@@ -114,11 +114,11 @@ def _mended(content: bytes) -> bytes:
 
 def _packed(archive: zipfile.ZipFile, others: dict[str, bytes]) -> bytes:
     """Returns the archive with the content of `others` in place of its own."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as anew:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as anew:
         for name in zipped.files(archive):
             anew.writestr(name, others[name] if name in others else zipped.content(archive, name))
-    return packed.getvalue()
+    return stream.getvalue()
 
 
 def _as_it_says(cell: re.Match[bytes]) -> bytes:
@@ -145,8 +145,8 @@ class _Sheet:
         self._notes = {n: sorted(notes) for n, notes in groupby(sorted(overlay.notes), key=lambda cell: cell[0])}
 
     def add(self) -> None:
-        filled = [row for row in self._rows if any(row)]
-        is_form = are_pairs(filled) or unfolded(filled) is not filled
+        lines = [row for row in self._rows if any(row)]
+        is_form = are_pairs(lines) or unfolded(lines) is not lines
         top = None if is_form else _header(self._rows)
         bottom, names = (-1, []) if top is None else self._head(top)
         is_first = True

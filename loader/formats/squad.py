@@ -24,8 +24,8 @@ def read(source: SourceFile) -> Iterator[Item]:
             yield jsonl.of_entry(source, number, entry, "entry")
         return
     articles = _articles(root)
-    for done, (title, texts) in enumerate(articles):
-        source.advance(done / len(articles))
+    for count, (title, texts) in enumerate(articles):
+        source.advance(count / len(articles))
         for number, text in enumerate(texts):
             yield source.document(text, readable(title), f"{title}/{number}")
 

@@ -22,9 +22,9 @@ def read(source: SourceFile) -> Iterator[Item]:
         at = next((n for n, line in enumerate(lines) if TIMES.search(line)), None)
         if at is None or lines[0].startswith(SKIPPED[1:]):
             continue
-        found = TIMES.search(lines[at])
-        assert found is not None, "just found"
-        begin, end = _seconds(*found.groups()[:4]), _seconds(*found.groups()[4:])
+        match = TIMES.search(lines[at])
+        assert match is not None, "just found"
+        begin, end = _seconds(*match.groups()[:4]), _seconds(*match.groups()[4:])
         words = "\n".join(TAGS.sub("", line).strip() for line in lines[at + 1 :]).strip()
         if words and words != last:  # captions made by machines roll: a cue says the last one again
             composer.at(time=_clock(begin))

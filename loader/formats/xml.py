@@ -83,10 +83,10 @@ def read(source: SourceFile) -> Iterator[Item]:
 def _root(content: bytes) -> tuple[Any, str]:
     """Returns (root, the place where the file stops to be XML; empty for none). Raises BadDocument."""
     own = set(DEFINED.findall(content))
-    filled = ENTITY.sub(lambda match: match[0] if match[1] in own else _unfolded(match[1]), content)
-    root, fault = _parsed(filled)
-    if fault and b"<!DOCTYPE" not in filled:  # a part of a file that names it as an entity: it may have many roots
-        root, fault = _parsed(b"<section>%b</section>" % DECLARATION.sub(b"", filled))
+    text = ENTITY.sub(lambda match: match[0] if match[1] in own else _unfolded(match[1]), content)
+    root, fault = _parsed(text)
+    if fault and b"<!DOCTYPE" not in text:  # a part of a file that names it as an entity: it may have many roots
+        root, fault = _parsed(b"<section>%b</section>" % DECLARATION.sub(b"", text))
     if root is None:
         raise BadDocument(f"not XML that can be read: {fault or 'nothing in it'}")
     return root, fault
@@ -200,9 +200,9 @@ class _Walk:
             self._words.append(text if keeps else BLANKS.sub(" ", text))
 
     def _flush(self, keeps: bool = False) -> None:
-        joined = "".join(self._words)
+        words = "".join(self._words)
         self._words = []
-        text = joined.strip("\n") if keeps else BLANKS.sub(" ", joined).strip()
+        text = words.strip("\n") if keeps else BLANKS.sub(" ", words).strip()
         if text.strip():
             self.composer.block(self._bullet + text, close=self._follows)
             self._bullet, self._follows = "", False
@@ -215,6 +215,6 @@ class _Walk:
             [one_line("".join(cell.itertext())) for cell in row if _name(cell) in ("entry", "td", "th")]
             for row in node.iter("{*}row", "{*}tr")
         ]
-        filled = [row for row in rows if any(row)]
-        has_header = len(filled) > 1 and next(node.iter("{*}thead", "{*}th"), None) is not None
-        self.composer.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
+        lines = [row for row in rows if any(row)]
+        has_header = len(lines) > 1 and next(node.iter("{*}thead", "{*}th"), None) is not None
+        self.composer.rows(lines[1:] if has_header else lines, lines[0] if has_header else None)

@@ -82,10 +82,10 @@ def is_address(word: str) -> bool:
 def resolve(address: PageAddress, allow_private: bool) -> list[str]:
     """Returns the IP addresses of the host, all of them checked. Raises NotFetched."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NotFetched(f"the host {address.host} is not found: {error}") from None
-    numbers = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    numbers = list(dict.fromkeys(str(entry[4][0]) for entry in answers))
     for number in numbers:
         if not allow_private and not is_public(number):
             raise NotFetched(f"{address.host} is {number}, a private address; --allow-private reads from it")

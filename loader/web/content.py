@@ -40,7 +40,7 @@ def as_utf8(content: bytes, headers: HTTPMessage) -> bytes:
     """Returns a text as UTF-8 by the encoding that its server names; unchanged where that is missing or wrong."""
     try:
         name = codecs.lookup(headers.get_content_charset() or "").name
-        known = {codecs.lookup(one).name for one in (*ENCODINGS, *ALSO_TOLD)}
-        return content.decode("cp1252" if name == "iso8859-1" else name).encode() if name in known else content
+        names = {codecs.lookup(one).name for one in (*ENCODINGS, *ALSO_TOLD)}
+        return content.decode("cp1252" if name == "iso8859-1" else name).encode() if name in names else content
     except (LookupError, UnicodeError):
         return content

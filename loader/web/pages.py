@@ -72,8 +72,8 @@ class WebPages:
             return read.is_complete and id_ not in read.ids
         if page.name in self._missing:
             return True
-        covered = any(is_whole and _is_below(page, start) for start, is_whole in self._whole.items())
-        return covered and page.name not in self._names
+        is_listed = any(is_whole and _is_below(page, start) for start, is_whole in self._whole.items())
+        return is_listed and page.name not in self._names
 
     def __iter__(self) -> Iterator[Item]:
         self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
@@ -117,8 +117,8 @@ class WebPages:
         pause = self._robots.pause(address) if self._pages else 0
         if pause:
             sleep(min(pause, max(self._fetcher.deadline - monotonic(), 0)))
-        known = self._known.last(str(address)) if self._known is not None else None
-        headers = _conditions(known[0]) if known is not None else {}
+        last = self._known.last(str(address)) if self._known is not None else None
+        headers = _conditions(last[0]) if last is not None else {}
         most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
 
@@ -170,8 +170,8 @@ class WebPages:
             return
         format = content.format_of(page.headers, page.address.path)
         if format is None:
-            told = page.headers.get("Content-Type", "none")[:80]
-            yield Skipped(url, f"of content type {told!r}; known: {formats.TOLD}")
+            media = page.headers.get("Content-Type", "none")[:80]
+            yield Skipped(url, f"of content type {media!r}; known: {formats.TOLD}")
             return
         body = content.as_utf8(page.content, page.headers)
         source = SourceFile.of_bytes(body, self._prefix + address.name, url, url, formats.read)
@@ -200,5 +200,5 @@ def _conditions(stamp: Stamp) -> dict[str, str]:
     """Returns the headers by which a server can say that a page has not changed."""
     if len(stamp) != 3:
         return {}
-    etag, changed, _ = map(str, stamp)
-    return {name: value for name, value in (("If-None-Match", etag), ("If-Modified-Since", changed)) if value}
+    etag, date, _ = map(str, stamp)
+    return {name: value for name, value in (("If-None-Match", etag), ("If-Modified-Since", date)) if value}

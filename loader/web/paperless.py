@@ -110,8 +110,8 @@ class Paperless:
                 metadata[field] = name
         if tags := [name for one in record["tags"] if (name := names["tags"].get(one))]:
             metadata["tags"] = tags
-        told = orjson.dumps([record["title"], metadata])
-        stamp = (str(record["modified"]), blake2b(told, digest_size=12).hexdigest())
+        content = orjson.dumps([record["title"], metadata])
+        stamp = (str(record["modified"]), blake2b(content, digest_size=12).hexdigest())
         if self._known is not None and self._known.unchanged(url, stamp) is not None:
             self.passed_over += 1
             return

@@ -80,5 +80,5 @@ def is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+    ipv4 = getattr(address, "ipv4_mapped", None)
+    return (ipv4 or address).is_loopback

@@ -84,9 +84,9 @@ def forms(word: str) -> tuple[str, ...]:
     """
     if word[0] != "." and word[-1] not in "+#":
         return (word,)
-    marked = MARKED.fullmatch(word)
-    assert marked is not None, word
-    return (word,) if len(marked[1]) == 1 else (marked[1], word)
+    match = MARKED.fullmatch(word)
+    assert match is not None, word
+    return (word,) if len(match[1]) == 1 else (match[1], word)
 
 
 def parts(word: str) -> list[str]:
@@ -102,8 +102,8 @@ def parts(word: str) -> list[str]:
 
 def stems(folded: list[str]) -> list[str]:
     """Returns the English stems of words, one each, in order."""
-    stemmed: list[str] = _stemmer.stemWords(folded)
-    return stemmed
+    result: list[str] = _stemmer.stemWords(folded)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,6 @@ def query(question: str) -> Query:
 
     Pairs stand for entities: questions reach the shards without capitals, so names can't be told by their look.
     """
-    analysed = analyse(question)
-    pairs = dict.fromkeys(itertools.pairwise(analysed.content))
-    return Query(tuple(dict.fromkeys(analysed.content or analysed.stop)), tuple(pairs))
+    terms = analyse(question)
+    pairs = dict.fromkeys(itertools.pairwise(terms.content))
+    return Query(tuple(dict.fromkeys(terms.content or terms.stop)), tuple(pairs))

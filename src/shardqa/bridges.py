@@ -150,9 +150,9 @@ def first_passages(lists: Iterable[tuple[Sequence[tuple[str, float]], Sequence[S
 def counted(shards: Iterable[NamedTitles]) -> NamedTitles:
     """Adds up the titles of all shards."""
     titles, words = Counter[str](), Counter[str]()
-    for named in shards:
-        titles.update(named.titles)
-        words.update(named.words)
+    for shard in shards:
+        titles.update(shard.titles)
+        words.update(shard.words)
     return NamedTitles(titles, words)
 
 

@@ -54,5 +54,5 @@ def length(characters: int, what: str = "") -> None:
     Raises DocumentTooLarge.
     """
     if characters > MAX_DOCUMENT:
-        named = f"{what}: " if what else ""
-        raise DocumentTooLarge(f"{named}more than {MAX_DOCUMENT:,} characters of text; split it")
+        prefix = f"{what}: " if what else ""
+        raise DocumentTooLarge(f"{prefix}more than {MAX_DOCUMENT:,} characters of text; split it")

@@ -44,10 +44,10 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
 
 def unknown_names(environment: Iterable[str]) -> list[str]:
     """Says of each variable SHARDQA_… that means nothing here what may be meant."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHERS
-    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    names = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHERS
+    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in names)
     return [
-        f"the variable {name} in the environment is no setting; {_hint(name, known, 'unset it')}" for name in unknown
+        f"the variable {name} in the environment is no setting; {_hint(name, names, 'unset it')}" for name in unknown
     ]
 
 

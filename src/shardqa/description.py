@@ -26,9 +26,9 @@ class StreamProgress:
 def record_of(reply: Any) -> dict[str, Any]:
     """A function's reply: one record, JSON text."""
     record = reply[0] if isinstance(reply, list) else reply
-    loaded = orjson.loads(record)
-    assert isinstance(loaded, dict), f"a function replied {type(loaded).__name__}, not an object"
-    return loaded
+    fields = orjson.loads(record)
+    assert isinstance(fields, dict), f"a function replied {type(fields).__name__}, not an object"
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

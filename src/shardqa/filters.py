@@ -169,18 +169,18 @@ def _clauses(filter: DocumentFilter, hides: bool = False) -> Iterator[Clause]:
 
 def _of_field(field: str, condition: Condition, hides: bool) -> Iterator[Clause]:
     if isinstance(condition, FilterBounds):
-        named = condition.model_dump(exclude_none=True)
-        if not named:
+        fields = condition.model_dump(exclude_none=True)
+        if not fields:
             raise BadFilter(f"the condition on {field!r} is empty; use gte, gt, lte, lt or exists")
-        for test, value in named.items():
+        for test, value in fields.items():
             _check(test, value)
             yield Clause(field, test, _dumped(field, value), hides)
         return
     values = condition if isinstance(condition, list) else [condition]
     if len(values) > MAX_VALUES:
         raise BadFilter(f"the condition on {field!r} lists {len(values):,} values, at most {MAX_VALUES:,} are taken")
-    listed = sorted({_dumped(field, value) for value in values})
-    yield Clause(field, "in", f"[{','.join(listed)}]", hides)
+    values_json = sorted({_dumped(field, value) for value in values})
+    yield Clause(field, "in", f"[{','.join(values_json)}]", hides)
 
 
 # ---- values

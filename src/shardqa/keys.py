@@ -264,8 +264,8 @@ def next_epoch(previous: int, now_ms: int) -> int:
 
 def corpus_epoch(epochs: dict[str, int]) -> str:
     """A short name for the state of a corpus, made of the epochs of all shards (tag -> epoch)."""
-    joined = " ".join(f"{tag}={number}" for tag, number in sorted(epochs.items()))
-    return blake2b(joined.encode(), digest_size=6).hexdigest()
+    text = " ".join(f"{tag}={number}" for tag, number in sorted(epochs.items()))
+    return blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

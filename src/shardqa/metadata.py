@@ -13,10 +13,10 @@ def pack(document: str, metadata: dict[str, Any]) -> str:
     """The JSON of metadata. Raises BadDocument, with the document, for what is too deep, too large, or not JSON."""
     check_depth(document, metadata)
     try:
-        packed = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise BadDocument(f"the metadata of document {document!r} holds NaN or infinity; send null or a text") from None
-    return check_size(document, packed)
+    return check_size(document, text)
 
 
 def unpack(value: str | None) -> dict[str, Any]:

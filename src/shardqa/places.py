@@ -92,11 +92,11 @@ def check(places: str | bytes) -> Raw:
     if len(places) > MAX_PLACES:
         raise BadDocument(f"its places are {len(places):,} bytes of JSON, at most {MAX_PLACES:,} are kept; split it")
     try:
-        found = orjson.loads(places)
+        value = orjson.loads(places)
     except orjson.JSONDecodeError as error:
         raise BadDocument(f"its places are not JSON ({error}); send a list of [character, place]") from None
     last, are_marks = -1, _are_marks(places)
-    marks: list[Any] = found if isinstance(found, list) else [None]
+    marks: list[Any] = value if isinstance(value, list) else [None]
     for mark in marks:
         if not (are_marks or _are_marks(orjson.dumps([mark]))) or not last < mark[0] <= MAX_DOCUMENT:
             raise BadDocument(

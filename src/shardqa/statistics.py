@@ -39,9 +39,9 @@ class QuestionVector:
     def parse(cls, record: object) -> QuestionVector:
         """The inverse of `record`, other fields ignored; raises BadData."""
         fields = record if isinstance(record, dict) else {}
-        encoder, packed = fields.get("encoder"), fields.get("vector")
+        encoder, base64_text = fields.get("encoder"), fields.get("vector")
         try:
-            vector = base64.b64decode(packed, validate=True) if isinstance(packed, str) else b""
+            vector = base64.b64decode(base64_text, validate=True) if isinstance(base64_text, str) else b""
         except binascii.Error:
             vector = b""
         if not isinstance(encoder, str) or len(vector) != VECTOR_BYTES:

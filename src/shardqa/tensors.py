@@ -126,6 +126,6 @@ def from_values(dtype: str, shape: tuple[int, ...], values: Any) -> Array:
 def _bfloat16(array: Array) -> Array:
     """The upper halves of float32 numbers, rounded to the nearest, ties to even."""
     bits = array.view(np.uint32)
-    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    kept = np.where(np.isnan(array), bits | np.uint32(0x400000), rounded)
-    return (kept >> np.uint32(16)).astype("<u2").view(BFLOAT16)
+    sums = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    words = np.where(np.isnan(array), bits | np.uint32(0x400000), sums)
+    return (words >> np.uint32(16)).astype("<u2").view(BFLOAT16)

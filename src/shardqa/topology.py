@@ -41,11 +41,11 @@ def parse(reply: str) -> list[Node]:
     """The reply of CLUSTER NODES, masters by their first slot, each followed by its replicas."""
     nodes = [_parse_line(line) for line in reply.splitlines() if line.strip()]
     masters = sorted((n for n in nodes if n.role == "master"), key=lambda n: (n.slots or ((SLOTS, SLOTS),), n.port))
-    ordered: list[Node] = []
+    nodes_in_order: list[Node] = []
     for master in masters:
         replicas = [n for n in nodes if n.master == master.id]
-        ordered += [master, *sorted(replicas, key=lambda n: (n.host, n.port))]
-    return ordered + [n for n in nodes if n not in ordered]
+        nodes_in_order += [master, *sorted(replicas, key=lambda n: (n.host, n.port))]
+    return nodes_in_order + [n for n in nodes if n not in nodes_in_order]
 
 
 def _parse_line(line: str) -> Node:

@@ -223,10 +223,10 @@ def _content(file: File) -> bytes:
 
 def _load_without_lock(package: str, libraries: Sequence[str], scope: int) -> None:
     """Takes a second or more, in which `import` keeps the interpreter's lock: the worker would seem to hang."""
-    found = importlib.util.find_spec(package)
-    if found is not None and found.origin is not None:
+    spec = importlib.util.find_spec(package)
+    if spec is not None and spec.origin is not None:
         for library in libraries:  # unlike CDLL(library), without the lock
-            ctypes.CDLL(None).dlopen(bytes(Path(found.origin).parent / library), os.RTLD_NOW | scope)
+            ctypes.CDLL(None).dlopen(bytes(Path(spec.origin).parent / library), os.RTLD_NOW | scope)
 
 
 def _import_tensorflow() -> None:

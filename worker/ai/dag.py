@@ -76,8 +76,8 @@ class _Items:
         return tensors.decode(name.decode(), tensors.parse_shape(shape), self.item())
 
     def call(self, context: str) -> ScriptCall:
-        function, variadic, counted = self.text(), self.number(), self.number()
-        return ScriptCall(context, function, variadic, counted == 1, self.texts(), self.texts())
+        function, variadic, has_count = self.text(), self.number(), self.number()
+        return ScriptCall(context, function, variadic, has_count == 1, self.texts(), self.texts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ def read(payload: bytes, context: str) -> Dag:
         dag.values[LOADED, name] = items.array(layout)
         last[name] = LOADED
     for index in range(items.number()):
-        operation, made = _operation(items, context, dag, index)
+        operation, names = _operation(items, context, dag, index)
         fields = [operation.name] if isinstance(operation, Get) else operation.inputs if operation else ()
         dag.sources.append({name: last[name] for name in fields})
         dag.operations.append(operation)
-        last |= dict.fromkeys(made, index)
+        last |= dict.fromkeys(names, index)
     dag.persist = [(last[name], name) for name in items.texts()]
     return dag
 
@@ -187,9 +187,9 @@ class DagExecution:
             for index in ready:
                 self._begin(index)
         with self._lock:
-            ended = not self._flying and (self.failed or not self._todo) and not self._ended
-            self._ended = self._ended or ended
-        if ended:
+            is_end = not self._flying and (self.failed or not self._todo) and not self._ended
+            self._ended = self._ended or is_end
+        if is_end:
             self._done(self)
 
     def _is_ready(self, index: int) -> bool:
@@ -261,9 +261,9 @@ def _values(array: Array) -> list[Any]:
 
 def answer(execution: DagExecution) -> list[bytes]:
     """The items of DAG_DONE. Raises BadTensor, PayloadTooLarge."""
-    persisted = execution.persisted()
-    layout = messages.form_of(persisted, None).layout if persisted else b""
-    items = [execution.reply(), b"%d" % len(persisted), layout, *(tensors.encode(array)[2] for array in persisted)]
+    results = execution.persisted()
+    layout = messages.form_of(results, None).layout if results else b""
+    items = [execution.reply(), b"%d" % len(results), layout, *(tensors.encode(array)[2] for array in results)]
     for model, result in execution.runs():
         numbers = (1, result.microseconds, result.request.rows, 0) if isinstance(result, Result) else (1, 0, 0, 1)
         items += [model, *(b"%d" % number for number in numbers)]

@@ -87,10 +87,10 @@ class DagRunner:
         graph = Dag(0, {(LOADED, name): array for name, array in self._loaded.items()})
         last = dict.fromkeys(self._loaded, LOADED)
         for index, step in enumerate(self.steps):
-            wanted = step.inputs if isinstance(step, RunStep) else [step.name] if isinstance(step, Get) else ()
-            if missing := [name for name in wanted if name not in last]:
+            names = step.inputs if isinstance(step, RunStep) else [step.name] if isinstance(step, Get) else ()
+            if missing := [name for name in names if name not in last]:
                 raise ResponseError(f"ERR INPUT key cannot be found in DAG: {missing[0]}")
-            graph.sources.append({name: last[name] for name in wanted})
+            graph.sources.append({name: last[name] for name in names})
             if isinstance(step, SetStep):
                 graph.values[index, step.name] = step.array
                 graph.operations.append(None)

@@ -50,10 +50,10 @@ class Input:
 def order(payload: bytes) -> tuple[Order, list[Array]]:
     """An EXECUTE payload: head, data of every input. The arrays are read-only. Raises BadTensor, MalformedFrame."""
     head, *data = frames.unpack(payload) or [b""]
-    ordered = _order(head)
-    if len(data) != len(ordered.inputs):
-        raise MalformedFrame(f"EXECUTE names {len(ordered.inputs)} inputs and brings {len(data)}")
-    return ordered, [_array(input, item) for input, item in zip(ordered.inputs, data, strict=True)]
+    order = _order(head)
+    if len(data) != len(order.inputs):
+        raise MalformedFrame(f"EXECUTE names {len(order.inputs)} inputs and brings {len(data)}")
+    return order, [_array(input, item) for input, item in zip(order.inputs, data, strict=True)]
 
 
 def _array(input: Input, data: bytes) -> Array:
@@ -128,9 +128,9 @@ def _form(described: Described) -> OutputForm:
     """Raises BadTensor, PayloadTooLarge."""
     if not described:  # of a script that gives nothing
         return OutputForm(described, b"", (), 0)
-    named = [tensors.described(dtype, shape) for dtype, shape in described]
-    layout = ";".join(f"{name} {shape}" for name, shape, _ in named).encode()
-    if any(wanted != dtype for (_, _, wanted), (dtype, _) in zip(named, described, strict=True)):
+    forms = [tensors.described(dtype, shape) for dtype, shape in described]
+    layout = ";".join(f"{name} {shape}" for name, shape, _ in forms).encode()
+    if any(right != dtype for (_, _, right), (dtype, _) in zip(forms, described, strict=True)):
         return OutputForm(described, layout, (), 0)
     sizes = [math.prod(shape) * dtype.itemsize for dtype, shape in described]
     before = [LENGTH.pack(size) for size in sizes]

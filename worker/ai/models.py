@@ -101,8 +101,8 @@ class Models:
 
     def load(self, frame: Frame) -> None:
         """MODELLOAD: model id, backend, device, tag, three numbers, key, three lists of names, path, blob."""
-        id, kind, device, tag, size, minimum, patience, key, inputs, outputs, padded, path, blob = frame.items()
-        names = (_names(padded), _names(inputs), _names(outputs))
+        id, kind, device, tag, size, minimum, patience, key, inputs, outputs, padding, path, blob = frame.items()
+        names = (_names(padding), _names(inputs), _names(outputs))
         lies_in = Path(os.fsdecode(path)) if path else None
         file = File(kind.decode(), device.decode(), blob, lies_in, *names)
         del blob  # the loader alone holds it, until it has loaded
@@ -116,7 +116,7 @@ class Models:
 
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         activity = ModelActivity(self._activity, b"model " + key, number(id))
-        start = partial(LoadedModel, load, batching, loaded, activity, id, self._runs, _names(padded))
+        start = partial(LoadedModel, load, batching, loaded, activity, id, self._runs, _names(padding))
         self.stored.begin(id, key, tag.decode("utf-8", "replace"), lies_in, start)
 
     def drop(self, frame: Frame) -> None:
@@ -132,9 +132,9 @@ class Models:
         except BadTensor as error:
             self._refuse(frame.id, error)
             return None
-        if (begun := self._begin(frame.id, "model", order, arrays)) is None:
+        if (start := self._begin(frame.id, "model", order, arrays)) is None:
             return None
-        model, request = begun
+        model, request = start
         if self._computing.acquire(blocking=False):
             if model.claim():
                 return partial(self._run_here, model, request)
@@ -149,8 +149,8 @@ class Models:
         except BadTensor as error:
             self._refuse(frame.id, error)
             return
-        if (begun := self._begin(frame.id, "script", order, order.arrays, order.call)) is not None:
-            model, request = begun
+        if (start := self._begin(frame.id, "script", order, order.arrays, order.call)) is not None:
+            model, request = start
             model.put(request)
 
     def _begin(
@@ -177,11 +177,11 @@ class Models:
     def graph(self, frame: Frame) -> None:
         """DAG (dag.py), answered by DAG_DONE, or REPLY with an error."""
         try:
-            ordered = dag.read(frame.payload, f"r{frame.id}")
+            graph = dag.read(frame.payload, f"r{frame.id}")
         except BadTensor as error:
             self._refuse(frame.id, error)
             return
-        execution = dag.DagExecution(ordered, self.stored.by_id, partial(self._end_graph, frame.id))
+        execution = dag.DagExecution(graph, self.stored.by_id, partial(self._end_graph, frame.id))
         self._graphs[frame.id] = execution
         execution.start()
 

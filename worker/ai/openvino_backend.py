@@ -34,5 +34,5 @@ class OpenvinoModel(PlainModel):
         self.splits = all(len(shape) > 0 and shape[0].is_dynamic for shape in shapes)
 
     def infer(self, arrays: Sequence[Array]) -> list[Array]:
-        found = self._model.create_infer_request().infer(dict(enumerate(arrays)))
-        return [np.array(found[output]) for output in self._model.outputs]
+        results = self._model.create_infer_request().infer(dict(enumerate(arrays)))
+        return [np.array(results[output]) for output in self._model.outputs]

@@ -28,8 +28,8 @@ class Padding:
 
     def length_of(self, arrays: Sequence[Array]) -> int | None:
         """Returns the length of a request's sequences; None where they differ, or have none."""
-        found = {arrays[i].shape[AXIS] if arrays[i].ndim > AXIS else None for i in self.inputs if i < len(arrays)}
-        return found.pop() if len(found) == 1 else None
+        lengths = {arrays[i].shape[AXIS] if arrays[i].ndim > AXIS else None for i in self.inputs if i < len(arrays)}
+        return lengths.pop() if len(lengths) == 1 else None
 
     def likeness(self, arrays: Sequence[Array]) -> tuple[object, ...]:
         """Returns a value that is equal for requests which may run together, once each has a length."""
@@ -47,8 +47,8 @@ class Padding:
         """Returns one request's rows of the outputs, without those of the filling."""
         if padded == length:
             return list(outputs)
-        known = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]
-        return [_shortened(o, dims, padded, length) for o, dims in zip(outputs, known, strict=False)]
+        dims_of = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]
+        return [_shortened(o, dims, padded, length) for o, dims in zip(outputs, dims_of, strict=False)]
 
 
 def padding_of(names: Sequence[str], model: Any) -> Padding | None:
@@ -58,8 +58,8 @@ def padding_of(names: Sequence[str], model: Any) -> Padding | None:
     inputs = list(model.inputs)
     for name in names:
         if name not in inputs:
-            known = ", ".join(inputs)
-            raise ModelError(f"ERR PADDED names {name}, which is no input of the model; it has {known}")
+            names_there = ", ".join(inputs)
+            raise ModelError(f"ERR PADDED names {name}, which is no input of the model; it has {names_there}")
     if not model.splits:
         raise ModelError("ERR PADDED needs a model whose inputs and outputs all have a free first dimension")
     return Padding(frozenset(inputs.index(name) for name in names), model.sequence_cuts(frozenset(names)))

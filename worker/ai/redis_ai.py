@@ -93,10 +93,10 @@ def createScriptRunner(key: str, function: str) -> ScriptRunner:
 
 def scriptRunnerAddInput(runner: ScriptRunner, tensor: Tensor | str, name: Tensor | str | None = None) -> int:
     """A script's inputs have an order and no names: one is taken before the tensor, behind it, or not at all."""
-    given = name if isinstance(name, Tensor) else tensor
-    if not isinstance(given, Tensor):
-        raise TypeError(f"scriptRunnerAddInput wants a tensor, not {type(given).__name__}")
-    runner.inputs.append(given.array)
+    value = name if isinstance(name, Tensor) else tensor
+    if not isinstance(value, Tensor):
+        raise TypeError(f"scriptRunnerAddInput wants a tensor, not {type(value).__name__}")
+    runner.inputs.append(value.array)
     return 1
 
 
@@ -140,8 +140,8 @@ class Keyspace:
         if runner.outputs and len(runner.outputs) != len(model.outputs):
             raise ResponseError(OUTPUTS_DIFFER)
         names = list(model.inputs)
-        named = set(names) == set(runner.inputs)
-        arrays = [runner.inputs[name] for name in names] if named else list(runner.inputs.values())
+        has_names = set(names) == set(runner.inputs)
+        arrays = [runner.inputs[name] for name in names] if has_names else list(runner.inputs.values())
         return [Tensor(array) for array in await self._models.run_ordered(model, arrays)]
 
     def modelRunnerRun(self, runner: ModelRunner) -> list[Tensor]:

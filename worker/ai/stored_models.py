@@ -98,8 +98,8 @@ class StoredModels:
 
     def take_dropped(self) -> list[bytes]:
         with self._changed:
-            dropped, self._dropped = self._dropped, []
-        return dropped
+            drops, self._dropped = self._dropped, []
+        return drops
 
     def wait_settled(self) -> None:
         """Blocks until no model is being loaded; for a helper thread."""

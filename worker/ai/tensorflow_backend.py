@@ -37,8 +37,8 @@ class TensorflowModel(PlainModel):
 
     def infer(self, arrays: Sequence[Array]) -> list[Array]:
         with tf.device(self._place):
-            given = [_given(array, dtype) for array, dtype in zip(arrays, self._types, strict=True)]
-            return [_taken(output) for output in self._function(*given)]
+            inputs = [_given(array, dtype) for array, dtype in zip(arrays, self._types, strict=True)]
+            return [_taken(output) for output in self._function(*inputs)]
 
 
 def _place(device: str) -> str:
@@ -46,8 +46,8 @@ def _place(device: str) -> str:
     kind, _, number = device.upper().partition(":")
     if kind == "CPU":
         return "/CPU:0"  # all are the same processor
-    found = tf.config.list_physical_devices(kind)
-    if int(number or "0") >= len(found):
+    devices = tf.config.list_physical_devices(kind)
+    if int(number or "0") >= len(devices):
         raise ModelError(f"ERR device {device} is not available to this worker's tensorflow; store the model on CPU")
     return f"/{kind}:{number or 0}"
 

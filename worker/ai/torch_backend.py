@@ -249,8 +249,8 @@ def _guarded(function: Callable[[], Any]) -> list[Array]:
     """Returns the results of a function of TorchScript as arrays. Raises ModelError."""
     try:
         with torch.inference_mode():
-            given = function()
-        flat = given if isinstance(given, list | tuple) else [] if given is None else [given]
+            result = function()
+        flat = result if isinstance(result, list | tuple) else [] if result is None else [result]
         if not all(isinstance(tensor, torch.Tensor) for tensor in flat):
             raise ModelError("ERR Function returned something that is no tensor; return tensors, or a list of them")
         return [_to_array(tensor) for tensor in flat]
@@ -274,8 +274,8 @@ def _check_entry_point(name: str, function: Any) -> None:
             f"ERR Wrong number of inputs in function {name}. Expected {len(ENTRY_POINT)} but was {len(types)}"
         )
     if types != ENTRY_POINT:
-        wanted = f"def {name}(tensors: List[Tensor], keys: List[str], args: List[str])"
-        raise ModelError(f"ERR Wrong inputs type in function {name}. Expected signature similar to: {wanted}")
+        signature = f"def {name}(tensors: List[Tensor], keys: List[str], args: List[str])"
+        raise ModelError(f"ERR Wrong inputs type in function {name}. Expected signature similar to: {signature}")
 
 
 def _device(device: str, threads: int) -> torch.device:

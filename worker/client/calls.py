@@ -215,8 +215,8 @@ def script_execute(
         "ARGS": arguments.get("args"),
         "OUTPUTS": arguments.get("outputs"),
     }
-    for name, listed in lists.items():
-        words += _counted(name, listed) if listed else []
+    for name, values in lists.items():
+        words += _counted(name, values) if values else []
     return AiCall([*words, *_timeout(timeout_ms)], key, ran, RunFailed, again=False)  # it may have changed keys
 
 

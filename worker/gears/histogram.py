@@ -49,9 +49,9 @@ def up_to(pairs: Sequence[Sequence[int]], microseconds: int) -> int:
 
 def percentile(pairs: Sequence[Sequence[int]], fraction: float) -> int:
     """Returns the microseconds below which this fraction of times lies; `pairs` in order of tops; 0 without times."""
-    wanted, seen = int(fraction * sum(count for _, count in pairs)), 0
+    rank, count_so_far = int(fraction * sum(count for _, count in pairs)), 0
     for top, count in pairs:
-        seen += count
-        if seen > wanted:
+        count_so_far += count
+        if count_so_far > rank:
             return top
     return 0

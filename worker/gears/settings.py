@@ -59,9 +59,9 @@ class WorkerSettings:
 
     def get(self, name: str) -> int | str | None:
         """Returns a setting (case does not count in its name) or a value of the user's dictionary (it does)."""
-        known = NAMES.get(name.lower())
-        if known is not None:
-            return self._values[known]
+        setting = NAMES.get(name.lower())
+        if setting is not None:
+            return self._values[setting]
         if name in self._extra:
             return self._extra[name]
         return self._arguments.get(name.lower())

@@ -106,8 +106,8 @@ class LocalShard:
         Results are the records themselves; with `convert` what a client gets (convertToStr). Raises what the script
         raises.
         """
-        given = None if records is None else list(records)
-        return self._wait(self._run(what, given, convert))
+        rows = None if records is None else list(records)
+        return self._wait(self._run(what, rows, convert))
 
     def trigger(self, name: str, *arguments: Any) -> Any:
         """The reply of RG.TRIGGER, from a script that was run here. Raises redis.ResponseError."""
@@ -148,16 +148,16 @@ class LocalShard:
     async def _registered(self, registration: Registration, records: list[Any], convert: bool) -> LocalResult:
         run = Run(self._threads, RIGHTS)
         enter(run)
-        changed = replace(registration, convert=registration.convert and convert)
-        results = await self._gears.runs.run(run, changed, records)
+        own = replace(registration, convert=registration.convert and convert)
+        results = await self._gears.runs.run(run, own, records)
         return LocalResult(results or [], run.errors)
 
     async def _command(self, name: str, *words: Any) -> Any:
         run = Run(self._threads, RIGHTS)
-        encoded = [keyspace.data(word) for word in words]
-        run.command = text([name.encode(), *encoded])
+        data = [keyspace.data(word) for word in words]
+        run.command = text([name.encode(), *data])
         enter(run)
-        return _decoded(await self._gears.commands.run(run, name, encoded))
+        return _decoded(await self._gears.commands.run(run, name, data))
 
     async def _event(self, event: str, key: str) -> list[LocalResult]:
         results = []
@@ -190,10 +190,10 @@ def _named(what: What) -> str:
 def _decoded(reply: bytes) -> Any:
     reader = hiredis.Reader(replyError=ResponseError)
     reader.feed(reply)
-    found = reader.gets()
-    if isinstance(found, Exception):
-        raise found
-    return text(found)
+    result = reader.gets()
+    if isinstance(result, Exception):
+        raise result
+    return text(result)
 
 
 @functools.cache
@@ -228,8 +228,8 @@ class _LocalLink:
         self._section = threading.RLock()  # a section keeps it: no other thread's command comes between
 
     def send_list(self, type: Type, id: int, items: Iterable[bytes | str]) -> None:
-        encoded = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
-        self.send(type, id, frames.pack(encoded))
+        parts = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
+        self.send(type, id, frames.pack(parts))
 
     def send(self, type: Type, id: int, payload: bytes) -> None:
         if type is Type.LOG:

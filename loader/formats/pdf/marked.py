@@ -74,7 +74,7 @@ def _png(picture: NDArray[np.uint8]) -> bytes:
     rows = np.insert(picture.reshape(height, width * 3), 0, 0, axis=1).tobytes()  # each begins with its filter: none
     head = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b"")]
-    packed = (
+    parts = (
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)

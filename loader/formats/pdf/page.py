@@ -93,8 +93,8 @@ class _Box(Protocol):
 
 def overlap(first: _Box, second: _Box) -> bool:
     """Returns whether both stand in one line."""
-    shared = min(first.top, second.top) - max(first.bottom, second.bottom)
-    return shared > SAME_LINE * min(first.top - first.bottom, second.top - second.bottom)
+    height = min(first.top, second.top) - max(first.bottom, second.bottom)
+    return height > SAME_LINE * min(first.top - first.bottom, second.top - second.bottom)
 
 
 def lines(page: pdfium.PdfPage) -> list[TextLine]:
@@ -161,9 +161,9 @@ class _Characters:
             words = [self._word(texts.start() + start, texts.end() + start) for texts in _words(self.units[start:stop])]
             words = [word for word in words if word.text]
             if words:
-                hyphenated = end is not None and BROKEN in end[0]
-                words[-1].text += "-" if hyphenated else ""
-                yield TextLine(words, hyphenated, self._is_downwards(start, stop - 1))
+                has_hyphen = end is not None and BROKEN in end[0]
+                words[-1].text += "-" if has_hyphen else ""
+                yield TextLine(words, has_hyphen, self._is_downwards(start, stop - 1))
             if end is not None:
                 start = end.end()
 

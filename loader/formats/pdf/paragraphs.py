@@ -42,10 +42,10 @@ class PageText:
 
 
 def page_text(blocks: list[TextLine | Table]) -> PageText:
-    ordered = sorted(
+    blocks_downwards = sorted(
         (n for n, block in enumerate(blocks) if isinstance(block, TextLine)), key=lambda n: -blocks[n].bottom
     )
-    margin = {*ordered[:MARGIN], *ordered[-MARGIN:]}
+    margin = {*blocks_downwards[:MARGIN], *blocks_downwards[-MARGIN:]}
     usual = _usual_gap(blocks)
     pieces: list[str | Table] = []
     numbers: set[int] = set()

@@ -58,8 +58,8 @@ def read(source: SourceFile) -> Iterator[Item]:
         yield Lost(source.label, f"its end is missing; {len(pages.texts)} pages are left of it")
     if is_xfa:
         yield Lost(source.label, "what its form says can't be read, which is Adobe's XFA; print it as PDF")
-    for name, attached in pages.files:
-        yield from source.inside(name, attached)
+    for name, content_of_file in pages.files:
+        yield from source.inside(name, content_of_file)
 
 
 def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
@@ -84,7 +84,7 @@ def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
 def _ended(content: bytes) -> bytes:
     """Returns a file that was cut off with a new end, which lists the pages that are there."""
     content = content[: content.rfind(b"endobj") + len(b"endobj")]
-    pages = [int(found[1]) for found in PAGE.finditer(content)]
+    pages = [int(match[1]) for match in PAGE.finditer(content)]
     root = max(map(int, OBJECT.findall(content)), default=0) + 1
     kids = b" ".join(b"%d 0 R" % number for number in pages)
     return content + (
@@ -191,9 +191,9 @@ def _named(numbers: list[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:10])
+    ranges = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:10])
     more = f" and {len(runs) - 10} more" if len(runs) > 10 else ""
-    return f"page{'s' if len(numbers) > 1 else ''} {told}{more}"
+    return f"page{'s' if len(numbers) > 1 else ''} {ranges}{more}"
 
 
 # ---- outline and title

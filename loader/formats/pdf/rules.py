@@ -47,7 +47,7 @@ def _of_path(path: raw.FPDF_PAGEOBJECT) -> Iterator[Rule]:
     bounds = [ctypes.c_float() for _ in range(4)]
     if not raw.FPDFPageObj_GetBounds(path, *map(ctypes.byref, bounds)):
         return
-    left, bottom, right, top = (bound.value for bound in bounds)
+    left, bottom, right, top = (edge.value for edge in bounds)
     segments = raw.FPDFPath_CountSegments(path)
     if right - left < THIN or top - bottom < THIN:
         yield from _between(left, bottom, right, top)

@@ -121,9 +121,9 @@ def _meeting(rules: list[Rule]) -> list[list[Rule]]:
     """Returns the groups of rules that touch each other and have both directions."""
     groups: list[list[Rule]] = []
     for rule in joined(rules):
-        met = [group for group in groups if any(_touch(rule, other) for other in group)]
-        groups = [group for group in groups if not any(group is one for one in met)]
-        groups.append([rule, *(other for group in met for other in group)])
+        neighbours = [group for group in groups if any(_touch(rule, other) for other in group)]
+        groups = [group for group in groups if not any(group is one for one in neighbours)]
+        groups.append([rule, *(other for group in neighbours for other in group)])
     return [group for group in groups if len({rule.is_vertical for rule in group}) == 2]
 
 
@@ -138,11 +138,11 @@ def _touch(first: Rule, second: Rule) -> bool:
 
 def _levels(places: Iterator[float] | Sequence[float]) -> list[float]:
     """Returns the places in rising order; nearly equal ones once."""
-    kept: list[float] = []
+    levels: list[float] = []
     for place in sorted(places):
-        if not kept or place - kept[-1] > NEAR:
-            kept.append(place)
-    return kept
+        if not levels or place - levels[-1] > NEAR:
+            levels.append(place)
+    return levels
 
 
 def _rows_of_grid(lines: list[TextLine], columns: list[float], edges: list[float]) -> list[list[str]]:

@@ -45,11 +45,11 @@ def ask(
     """
     settings = target.settings(corpus=corpus)
     documents = filter_of(filter_)
-    asked = sys.stdin.read().strip() if question == "-" else question
+    text = sys.stdin.read().strip() if question == "-" else question
 
     async def answered(engine: "Engine") -> Answer:
         return await engine.ask(
-            asked,
+            text,
             k=k,
             n_best=n_best,
             min_score=min_score,

@@ -18,10 +18,10 @@ def corpora(incomplete: str) -> list[str]:
                 return [one.name for one in (await engine.catalogue.corpora()).corpora]
 
     try:
-        listed = asyncio.run(names())
+        names_of_corpora = asyncio.run(names())
     except (ShardqaError, OSError):  # a TimeoutError is an OSError
         return []
-    return [name for name in listed if name.startswith(incomplete)]
+    return [name for name in names_of_corpora if name.startswith(incomplete)]
 
 
 def functions(incomplete: str) -> list[str]:

@@ -52,9 +52,9 @@ def show(
     options = {
         name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-    written = address.parse(target.redis or str(_file().get("redis", "")))
-    carried = {name for name in ("user", "password") if getattr(written, name) is not None}  # by redis:// and rediss://
-    rows = [_setting(settings, name, options, carried) for name in Settings.model_fields]
+    parts = address.parse(target.redis or str(_file().get("redis", "")))
+    given = {name for name in ("user", "password") if getattr(parts, name) is not None}  # by redis:// and rediss://
+    rows = [_setting(settings, name, options, given) for name in Settings.model_fields]
     rows += [_besides(name) for name in BESIDES]
     if as_json:
         print_json([asdict(one) for one in rows])
@@ -83,7 +83,7 @@ def _origin(name: str, options: set[str]) -> str | None:
     variable = f"{PREFIX}{name.upper()}"
     if name in options:
         return f"option --{name}"
-    if any(found.upper() == variable for found in os.environ):
+    if any(own.upper() == variable for own in os.environ):
         return f"environment {variable}"
     if name in _file():
         return f"file {os.environ[CONFIG]}"

@@ -36,9 +36,9 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
     for text in unknown_names(os.environ):
         say(f"warning: {text}")
     flags = {"redis": redis, "user": user, "password": SecretStr(password) if password else None, **others}
-    given = {name: value for name, value in flags.items() if value is not None}
+    values = {name: value for name, value in flags.items() if value is not None}
     try:
-        settings = _CommandSettings(**given)
+        settings = _CommandSettings(**values)
         if "redis" not in settings.model_fields_set and (seed := _local_seed()) is not None:
             settings = settings.model_copy(update={"redis": seed})
         assert settings.addresses, "what is no address raises"
@@ -62,10 +62,10 @@ def filter_of(text: str | None) -> "DocumentFilter | None":
 
 def _local_seed() -> str | None:
     try:
-        found = state.load(Path(os.environ.get("SHARDQA_DATA") or DEFAULT_DATA).resolve())
+        local = state.load(Path(os.environ.get("SHARDQA_DATA") or DEFAULT_DATA).resolve())
     except ShardqaError:
         return None  # a foreign folder in this place says nothing about which cluster is meant
-    return f"127.0.0.1:{found.port}" if found is not None and any(n.running() for n in found.nodes) else None
+    return f"127.0.0.1:{local.port}" if local is not None and any(n.running() for n in local.nodes) else None
 
 
 def with_engine(settings: Settings, work: Callable[["Engine"], Awaitable[Result]]) -> Result:

@@ -47,8 +47,8 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
 
 
 def _row(corpus: CorpusInfo) -> tuple[str | int, ...]:
-    encoded = "-" if corpus.encoded is None else corpus.encoded
-    return corpus.name, corpus.documents, corpus.passages, encoded, corpus.characters, corpus.bytes
+    vectors = "-" if corpus.encoded is None else corpus.encoded
+    return corpus.name, corpus.documents, corpus.passages, vectors, corpus.characters, corpus.bytes
 
 
 @app.command("set")
@@ -153,6 +153,6 @@ def rm(
             return dropping.model_copy(update={"removed": dropping.documents, "done": True})
         return dropping
 
-    done = with_engine(settings, work)
-    line = f"removed {corpus}: {done.removed:,} of {counted(done.documents, 'document')} gone"
-    report(as_json, done.model_dump(mode="json"), line)
+    outcome = with_engine(settings, work)
+    line = f"removed {corpus}: {outcome.removed:,} of {counted(outcome.documents, 'document')} gone"
+    report(as_json, outcome.model_dump(mode="json"), line)

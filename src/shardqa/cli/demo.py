@@ -54,8 +54,8 @@ def demo(
 
 def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> None:
     """Ingests, asks, and prints three lines for redis-cli that go on from there. Raises ShardqaError."""
-    summary, answer, ranked = asyncio.run(_ask(service, files, question))
-    lines = redis_cli_lines(service.cluster.state.port, ranked)
+    summary, answer, ranking = asyncio.run(_ask(service, files, question))
+    lines = redis_cli_lines(service.cluster.state.port, ranking)
     if as_json:
         record = {"ingested": asdict(summary), "answer": answer.model_dump(mode="json"), "try": lines}
         print_json({**described(service), **record})

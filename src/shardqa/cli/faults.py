@@ -35,8 +35,8 @@ def exit_of(error: Any) -> int | None:
     if isinstance(error, typer.Abort):
         return INTERRUPTED
     if isinstance(error, OSError):
-        named = error.filename is not None
-        return report(WrongSetting(f"{error.filename} can't be used: {error.strerror}")) if named else None
+        has_name = error.filename is not None
+        return report(WrongSetting(f"{error.filename} can't be used: {error.strerror}")) if has_name else None
     return _wrong_usage(error)
 
 

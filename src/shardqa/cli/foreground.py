@@ -97,9 +97,9 @@ def watch(service: Service, tails: list[Tail]) -> None:
     while True:
         for tail in tails:
             for line in tail.lines():
-                shown = readable(line)
-                if shown is not None:
-                    err.print(Text.assemble((f"{tail.name:>5} │ ", tail.colour), shown))
+                text = readable(line)
+                if text is not None:
+                    err.print(Text.assemble((f"{tail.name:>5} │ ", tail.colour), text))
         redis_server.reap()
         for node in service.cluster.state.nodes:
             if node.port not in dead and not node.running():

@@ -162,10 +162,10 @@ def _web(urls: list[str], options: SyncOptions, known: KnownFiles | None, bounds
 async def _pass_of_pages(
     engine: Engine, options: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
 ) -> Summary:
-    known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
-    reading = _web(urls, options, None if options.again else known, bounds)
+    memory = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
+    reading = _web(urls, options, None if options.again else memory, bounds)
     with showing(options.corpus, None) as show, _told_when_stopped(show) as note:
-        summary = await sync_pages(engine, reading, options, known, note)
+        summary = await sync_pages(engine, reading, options, memory, note)
     _tell_summary(summary, options.corpus, as_json)
     return summary
 
@@ -222,8 +222,8 @@ def _told_when_stopped(show: Progress) -> Iterator[Progress]:
         if is_some or isinstance(stop, asyncio.CancelledError):
             task = asyncio.current_task()
             least = "at least " if task is not None and task.cancelling() > 1 else ""  # the second did not wait
-            written = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
-            say(f"stopped: {least}{written}; what is written stays, and the same command goes on from there")
+            counts = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
+            say(f"stopped: {least}{counts}; what is written stays, and the same command goes on from there")
         if is_some and isinstance(stop, ShardqaError):
             faults.report(stop)
             raise typer.Exit(PARTLY) from stop
@@ -243,9 +243,9 @@ def report(s: Summary, corpus: str) -> None:
     tell("lost", s.losses, s.lost)
     partly = f", of some a part was lost: {counted(s.lost, 'part')}" if s.lost else ""
     textless = ", ".join(f"{count:,} {kind}" for kind, count in sorted(s.textless.items()))
-    gone = f", {s.removed} removed" if s.removed else ""
-    written = f"{counted(s.documents, 'document')} written, {s.unchanged:,} unchanged, {s.skipped:,} skipped"
-    out.print(f"corpus {corpus}: {written}{gone}{partly}", markup=False)
+    removals = f", {s.removed} removed" if s.removed else ""
+    counts = f"{counted(s.documents, 'document')} written, {s.unchanged:,} unchanged, {s.skipped:,} skipped"
+    out.print(f"corpus {corpus}: {counts}{removals}{partly}", markup=False)
     if textless:
         out.print(f"passed by: {textless}", markup=False)
     size = f"{counted(s.passages, 'passage')}, {counted(s.characters, 'character')}"
@@ -254,8 +254,8 @@ def report(s: Summary, corpus: str) -> None:
 
 def tell(what: str, reasons: Iterable[Skipped | Lost], total: int) -> None:
     """Prints the places and reasons that were kept, each on a line, and how many others there are."""
-    listed = list(reasons)
-    for one in listed:
+    lines = list(reasons)
+    for one in lines:
         say(f"{what} {one.place}: {one.reason}")
-    if total > len(listed):
-        say(f"{what} {total - len(listed):,} more, of which no reason is kept")
+    if total > len(lines):
+        say(f"{what} {total - len(lines):,} more, of which no reason is kept")

@@ -38,11 +38,11 @@ def create(
 
     Example: shardqa keys create intranet --scope ask --corpus handbook --expires 90d
     """
-    wanted = _wanted(name, scope, corpus, expires, filter, per_minute)
+    wish = _wanted(name, scope, corpus, expires, filter, per_minute)
     settings = target.settings()
-    made, key = with_engine(settings, lambda engine: engine.api_keys.create(wanted))
-    line = f"key {made.id} for {made.name}; send it as 'Authorization: Bearer …'. It is not shown again:"
-    report(as_json, {"key": key, **_shown(made)}, line)
+    record, key = with_engine(settings, lambda engine: engine.api_keys.create(wish))
+    line = f"key {record.id} for {record.name}; send it as 'Authorization: Bearer …'. It is not shown again:"
+    report(as_json, {"key": key, **_shown(record)}, line)
     if not as_json:
         print(key)
 
@@ -124,10 +124,10 @@ def _wanted(
 
 
 def _after(span: str) -> datetime:
-    found = SPAN.fullmatch(span)
-    if found is None:
+    match = SPAN.fullmatch(span)
+    if match is None:
         raise BadData(f"--expires {span!r} is no span of time; say 30m, 12h or 90d")
-    return datetime.now(UTC) + timedelta(**{UNITS[found[2]]: int(found[1])})
+    return datetime.now(UTC) + timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
 def _shown(key: ApiKey) -> dict[str, object]:

@@ -53,10 +53,10 @@ def push(
     settings = target.settings(timeout=STORE_SECONDS)
     if file is not None:
         pushing.check_name(model, "NAME")
-        pushed = ShardModel.of_file(model, file, backend, device, batch_size, tag)
-        done = with_engine(settings, lambda engine: pushing.push_file(engine, pushed, replace))
-        line = f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}"
-        report(as_json, {"model": model, "backend": pushed.backend, "stored": done.stored}, line)
+        shard_model = ShardModel.of_file(model, file, backend, device, batch_size, tag)
+        outcome = with_engine(settings, lambda engine: pushing.push_file(engine, shard_model, replace))
+        line = f"model {model} ({shard_model.backend}) stored on: {', '.join(outcome.stored) or 'none, it was there'}"
+        report(as_json, {"model": model, "backend": shard_model.backend, "stored": outcome.stored}, line)
         return
     folder = shipped.folder() if model == shipped.NAME else Path(model)
     name = as_ or folder.resolve().name
@@ -80,6 +80,6 @@ def rm(
     """
     from shardqa.loader import push as pushing
 
-    gone = with_engine(target.settings(timeout=STORE_SECONDS), lambda engine: pushing.drop(engine, model))
-    line = f"model {model} removed from: {', '.join(gone) or 'none, it was nowhere'}"
-    report(as_json, {"model": model, "removed": gone}, line)
+    nodes = with_engine(target.settings(timeout=STORE_SECONDS), lambda engine: pushing.drop(engine, model))
+    line = f"model {model} removed from: {', '.join(nodes) or 'none, it was nowhere'}"
+    report(as_json, {"model": model, "removed": nodes}, line)

@@ -23,8 +23,8 @@ def prepare(
     Example: shardqa prepare --redis 10.0.0.5:7000
     """
     settings = target.settings(timeout=STORE_SECONDS)
-    done = with_engine(settings, lambda engine: preparation.prepare(engine, force))
-    tell(done, as_json)
+    outcome = with_engine(settings, lambda engine: preparation.prepare(engine, force))
+    tell(outcome, as_json)
 
 
 def tell(done: preparation.Prepared, as_json: bool) -> None:

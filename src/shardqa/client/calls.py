@@ -62,8 +62,8 @@ class Call(Generic[Result]):
         body = self.json if self.json is not None else self.content
         headers = {"content-type": "application/json"} if self.json is not None else {}
         query = {name: value for name, value in self.query.items() if value is not None}
-        sent = {"files": [("file", one) for one in self.files]} if self.files else {"content": body}
-        return {"method": self.method, "url": self.path, "params": query, "headers": headers, **sent}
+        content = {"files": [("file", one) for one in self.files]} if self.files else {"content": body}
+        return {"method": self.method, "url": self.path, "params": query, "headers": headers, **content}
 
 
 def headers(key: str | None) -> dict[str, str]:

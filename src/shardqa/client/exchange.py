@@ -21,10 +21,10 @@ class Exchange:
 
     def is_done(self, reply: httpx2.Response) -> bool:
         """Whether this reply is the call's."""
-        done = reply.is_success or (self._call.gone_is_done and self._attempt > 1 and reply.status_code == 404)
-        if done:
+        is_success = reply.is_success or (self._call.gone_is_done and self._attempt > 1 and reply.status_code == 404)
+        if is_success:
             self._budget.earn()
-        return done
+        return is_success
 
     def pause_after_reply(self, reply: httpx2.Response) -> float:
         """Seconds until the next attempt. Raises the reply's fault where there is to be none."""

@@ -40,17 +40,17 @@ def fault_of(reply: httpx2.Response) -> ShardqaError:
     if problem is None:
         text = reply.text[:REPLY_SHOWN].strip() or reply.reason_phrase
         return RequestFailed(f"{reply.request.url} replies {reply.status_code}: {text}", "error", reply.status_code)
-    known = BY_CODE.get(problem.code)
-    message = f"{problem.detail}; {problem.remedy}" if known is None else problem.detail
-    fault = known(message) if known is not None else RequestFailed(message, problem.code, problem.status)
+    own = BY_CODE.get(problem.code)
+    message = f"{problem.detail}; {problem.remedy}" if own is None else problem.detail
+    fault = own(message) if own is not None else RequestFailed(message, problem.code, problem.status)
     fault.problem = problem.model_dump(exclude_none=True)
     return fault
 
 
 def _problem(reply: httpx2.Response) -> Problem | None:
     try:
-        sent: Any = reply.json()
-        return Problem.model_validate(sent)
+        content: Any = reply.json()
+        return Problem.model_validate(content)
     except (ValueError, ValidationError):
         return None
 

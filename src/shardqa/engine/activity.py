@@ -69,11 +69,11 @@ class Activity:
         """Asks the masters, and leaves out those that do not answer in time."""
         nodes = self._shards.nodes()
         infos = await asyncio.gather(*(self._info(node) for node in nodes))
-        told = [(str(node.name), info) for node, info in zip(nodes, infos, strict=True)]
+        pairs = [(str(node.name), info) for node, info in zip(nodes, infos, strict=True)]
         return Counts(
-            registrations=[counts for node, info in told for counts in registrations_of(node, info)],
-            models=[runs for node, info in told for runs in models_of(node, info)],
-            workers=[worker for node, info in told for worker in worker_of(node, info)],
+            registrations=[counts for node, info in pairs for counts in registrations_of(node, info)],
+            models=[runs for node, info in pairs for runs in models_of(node, info)],
+            workers=[worker for node, info in pairs for worker in worker_of(node, info)],
         )
 
     async def _info(self, node: ClusterNode) -> object:
@@ -112,8 +112,8 @@ def models_of(node: str, info: object) -> list[ModelRuns]:
 
 def _runs(node: str, name: str, line: dict[str, str]) -> ModelRuns:
     requests, errors, runs, rows, most = (int(line[word]) for word in NUMBERS)
-    waited, took = (tuple(map(int, line[word].split("/"))) for word in ("queue_us", "run_us"))
-    return ModelRuns(node, name, requests, errors, runs, rows, most, waited, took)
+    wait, took = (tuple(map(int, line[word].split("/"))) for word in ("queue_us", "run_us"))
+    return ModelRuns(node, name, requests, errors, runs, rows, most, wait, took)
 
 
 def worker_of(node: str, info: object) -> list[WorkerState]:

@@ -32,8 +32,8 @@ class Finished:
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
-        untimed = answer.model_copy(update={"timing": UNMEASURED})
-        before, _, after = untimed.model_dump_json().encode().rpartition(UNMEASURED_JSON)
+        copy = answer.model_copy(update={"timing": UNMEASURED})
+        before, _, after = copy.model_dump_json().encode().rpartition(UNMEASURED_JSON)
         return cls(before, after, answer.no_answer)
 
     def json(self, cache: float, total: float) -> bytes:

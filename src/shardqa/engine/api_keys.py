@@ -118,8 +118,8 @@ class ApiKeys:
 
     async def all(self) -> list[ApiKey]:
         """The records, oldest first; what is no key of ours is left out."""
-        stored = dict(await self._shards.by_key(keys.API_KEYS, "HGETALL"))
-        records = [record for value in stored.values() if (record := _parsed(value)) is not None]
+        values = dict(await self._shards.by_key(keys.API_KEYS, "HGETALL"))
+        records = [record for value in values.values() if (record := _parsed(value)) is not None]
         return sorted(records, key=lambda record: (record.created, record.id))
 
     async def count_requests(self, minute: int, requests: dict[str, int]) -> dict[str, tuple[int, int]]:

@@ -116,9 +116,9 @@ class Asking:
                     terms = await self._ranking.terms(question)
                     progress.timing.terms = terms.ms
                     epochs = terms.epochs if not terms.failed else None
-                merged = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
-            if merged is not None:
-                return merged
+                reading = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
+            if reading is not None:
+                return reading
         return await self._computed(question, own, terms, progress)
 
     async def _cached(
@@ -128,9 +128,9 @@ class Asking:
         start = perf_counter()
         key = self._ask_key(question, epochs, own)
         candidates = self._cache.get(key)
-        merged = Merged(candidates, "process") if candidates is not None else await self._stored(key)
+        reading = Merged(candidates, "process") if candidates is not None else await self._stored(key)
         timing.cache = since(start)
-        return merged
+        return reading
 
     async def _stored(self, key: str) -> Merged | None:
         """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
@@ -213,20 +213,20 @@ class Asking:
     def cached_reply(self, question: Question) -> CachedReply | None:
         """The JSON of the Answer to the question, if this process has cached all of it but the times; else None."""
         start = perf_counter()
-        epochs, believed = self._epochs.known_of(question.corpora), self._scores.believed_of(question.corpora)
-        if epochs is None or believed is None:
+        epochs, scores = self._epochs.known_of(question.corpora), self._scores.believed_of(question.corpora)
+        if epochs is None or scores is None:
             return None
-        key = self._ask_key(question, epochs, believed.own)
-        finished = self._cache.finished(key, question) or self._finish(key, question)
-        if finished is None:
+        key = self._ask_key(question, epochs, scores.own)
+        answer = self._cache.finished(key, question) or self._finish(key, question)
+        if answer is None:
             return None
         ms = since(start)
-        return CachedReply(finished.json(0.0 if question.view else ms, ms), finished.no_answer, ms)
+        return CachedReply(answer.json(0.0 if question.view else ms, ms), answer.no_answer, ms)
 
     def _finish(self, key: str, question: Question) -> Finished | None:
         candidates = self._cache.get(key)
         if candidates is None:
             return None
-        finished = Finished.of(self._conclude(Merged(candidates, "process"), question, Timing()))
-        self._cache.finish(key, question, finished)
-        return finished
+        answer = Finished.of(self._conclude(Merged(candidates, "process"), question, Timing()))
+        self._cache.finish(key, question, answer)
+        return answer

@@ -36,11 +36,11 @@ class Bridge:
             others_are_known=True,
         )
         self.epochs = {(part.corpus, reply.tag): reply.epoch for part, reply in replies}
-        named = {part: reply.named for part, reply in replies}
-        self.bridges = bridges.build(first, bridges.counted(named.values()), passages)
+        titles_of = {part: reply.named for part, reply in replies}
+        self.bridges = bridges.build(first, bridges.counted(titles_of.values()), passages)
         if self.bridges is not None:
             leading = self.bridges.titles.keys()
-            self._destinations = frozenset(part for part, titles in named.items() if leading & titles.titles.keys())
+            self._destinations = frozenset(part for part, titles in titles_of.items() if leading & titles.titles.keys())
 
     def others(self) -> set[ShardPart]:
         """The parts that nothing leads to, before and after `look`."""

@@ -63,9 +63,9 @@ class Catalogue:
 
     async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
         """Lists the corpora with a document that `filter` lets through, sized by such documents. Raises BadFilter."""
-        shards, failed = await self._corpora_of_shards(filter)
+        shards, failures = await self._corpora_of_shards(filter)
         corpora = [info if filter is None else _without_epoch(info) for info in sums(shards)]
-        return Corpora(corpora=corpora, partial=bool(failed), failed=failed)
+        return Corpora(corpora=corpora, partial=bool(failures), failed=failures)
 
     def named(self, corpus: CorporaChoice) -> CorporaChoice:
         """The corpora that a request names, else the settings; None where both leave it open."""
@@ -89,9 +89,9 @@ class Catalogue:
         `is_for` and `view` say what he may ask. Raises AnswerTimeout, ClusterUnavailable, BadCorpusName, BadLimit,
         SeveralCorpora where he names none and has more than one, UnknownCorpus where he asks all and has none.
         """
-        known = self.known_asked(corpus, is_for, view)
-        if known is not None:
-            return known
+        own = self.known_asked(corpus, is_for, view)
+        if own is not None:
+            return own
         names = await self._names(view if self._is_every(corpus) else None)
         return self._every(names, is_for) if self._is_every(corpus) else self._own(names, is_for)
 
@@ -125,8 +125,8 @@ class Catalogue:
         return self._every(listing.names, is_for) if view is None else None
 
     def _is_every(self, corpus: CorporaChoice) -> bool:
-        named = self.named(corpus)
-        return named is not None and corpora_of(named) == (EVERY,)
+        name = self.named(corpus)
+        return name is not None and corpora_of(name) == (EVERY,)
 
     def _every(self, names: Sequence[str], is_for: Callable[[str], bool]) -> tuple[str, ...]:
         own = [name for name in names if is_for(name)]
@@ -163,9 +163,9 @@ class Catalogue:
         """The corpora of each shard, and the nodes that did not answer, or do not know all of theirs yet."""
         canonical = filters.canonical(filter)
         replies = await self._shards.everywhere("RG.TRIGGER", "Corpora", *([canonical] if canonical else []))
-        values, failed = values_and_failures(replies, CorporaOfShard.parse)
+        values, failures = values_and_failures(replies, CorporaOfShard.parse)
         indexing = (node for node, corpora in values if corpora.shard.indexing)
-        return [corpora for _, corpora in values], sorted({*failed, *indexing})
+        return [corpora for _, corpora in values], sorted({*failures, *indexing})
 
     async def documents(
         self,
@@ -229,9 +229,9 @@ class Catalogue:
         command += [filter_] if filter_ else []
         values, failures = values_and_failures(await self._shards.everywhere(*command), record_of)
         entries = {(entry["bucket"], entry["id"]): entry for _, reply in values for entry in reply["documents"]}
-        settled = {bucket for _, reply in values for bucket in reply["buckets"]}
+        buckets = {bucket for _, reply in values for bucket in reply["buckets"]}
         first = after.partition(":")[0]
-        gap = next((name for name in keys.ALL_BUCKETS if name >= first and name not in settled), None)
+        gap = next((name for name in keys.ALL_BUCKETS if name >= first and name not in buckets), None)
         places = sorted(entries)
         if gap is not None and not failures:
             places = [place for place in places if place[0] < gap]
@@ -294,9 +294,9 @@ class Catalogue:
         """
         keys.check_corpus(corpus)
         replies = await self._shards.everywhere("RG.TRIGGER", TRIGGERS[switch], corpus, "on" if is_on else "off")
-        _, failed = values_and_failures(replies, record_of)
-        if failed:
-            raise ClusterUnavailable(f"{', '.join(failed)} did not answer; try again once 'shardqa status' shows all")
+        _, failures = values_and_failures(replies, record_of)
+        if failures:
+            raise ClusterUnavailable(f"{', '.join(failures)} did not answer; try again once 'shardqa status' shows all")
 
     async def dropping(self, corpus: str) -> AsyncIterator[Dropping]:
         """Yields how far the removal of a dropped corpus is, until it is done."""
@@ -339,8 +339,8 @@ def _without_epoch(corpus: CorpusInfo) -> CorpusInfo:
 
 
 def _dropping(corpus: str, parts: list[dict[str, Any]], done: bool) -> Dropping:
-    documents, removed = (sum(int(part[name]) for part in parts) for name in ("documents", "removed"))
-    return Dropping(corpus=corpus, documents=documents, removed=removed, done=done)
+    documents, removals = (sum(int(part[name]) for part in parts) for name in ("documents", "removed"))
+    return Dropping(corpus=corpus, documents=documents, removed=removals, done=done)
 
 
 def _info(entry: dict[str, Any]) -> DocumentInfo:

@@ -81,8 +81,8 @@ class ClusterView:
         """
         nodes = await self._topology()
         addresses = {node.id: node.address for node in nodes}
-        counted = Counted(corpora, filters.canonical(filter))
-        infos = await asyncio.gather(*(self._node(node, addresses, counted) for node in nodes))
+        scope = Counted(corpora, filters.canonical(filter))
+        infos = await asyncio.gather(*(self._node(node, addresses, scope) for node in nodes))
         return ClusterInfo(model=self._model, nodes=list(infos))
 
     async def _topology(self) -> list[Node]:
@@ -139,8 +139,8 @@ class ClusterView:
         parts = [part for name, part in corpora.corpora.items() if counted.corpora is None or name in counted.corpora]
         info.documents = sum(part.documents for part in parts)
         info.passages = sum(part.passages for part in parts)
-        stored = await self._shards.reply(node, "EXISTS", keys.model(self._model, info.tag))
-        info.has_reader = None if stored.fault is not None else bool(stored.value)
+        reply = await self._shards.reply(node, "EXISTS", keys.model(self._model, info.tag))
+        info.has_reader = None if reply.fault is not None else bool(reply.value)
 
 
 def _refusal(shard: ShardInfo) -> str | None:

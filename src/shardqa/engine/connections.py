@@ -319,10 +319,10 @@ class Shards:
         return await self._guarded(node, args, asking, seconds)
 
     async def _guarded(self, node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
-        sent = _sent(node, args, asking, seconds)
+        reply = _sent(node, args, asking, seconds)
         if streaming.is_streamed(args):
-            return await sent  # while Redis writes a large file it answers no PING
-        return await self._liveness.guard(node, sent)
+            return await reply  # while Redis writes a large file it answers no PING
+        return await self._liveness.guard(node, reply)
 
     async def _named(self, error: AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when the cluster does not know that node."""

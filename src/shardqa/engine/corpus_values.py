@@ -37,30 +37,30 @@ class CorpusValues(Generic[Value]):
 
     def believed(self, corpus: str) -> Believed[Value] | None:
         """Returns what is known without asking; None where that is too old, or not known."""
-        found = self._believed.get(corpus)
-        return found if found is not None and monotonic() < found.until else None
+        value = self._believed.get(corpus)
+        return value if value is not None and monotonic() < value.until else None
 
     async def of(self, corpus: str) -> Value | None:
         """The corpus's own, or None where it has none."""
-        found = self.believed(corpus)
-        if found is not None:
-            return found.own
+        belief = self.believed(corpus)
+        if belief is not None:
+            return belief.own
         try:
             own = await self.stored(corpus)
         except ClusterUnavailable as fault:
-            known = self._believed.get(corpus)
+            last = self._believed.get(corpus)
             log.warning("%s can't be read, what was known counts: %s", self._key(corpus), fault)
-            return known.own if known else None
+            return last.own if last else None
         self._believe(corpus, own)
         return own
 
     async def stored(self, corpus: str) -> Value | None:
         """Returns what Redis holds now. Raises ClusterUnavailable."""
         value = await self._shards.by_key(self._key(corpus), "GET")
-        found = self._parsed(value) if value is not None else None
-        if value is not None and found is None:
+        own = self._parsed(value) if value is not None else None
+        if value is not None and own is None:
             log.warning("%s holds nothing of this version, and counts as none", self._key(corpus))
-        return found
+        return own
 
     async def store(self, corpus: str, own: Value | None) -> None:
         """Gives a corpus its own, or by None takes it away. Raises ClusterUnavailable, WritesRefused."""

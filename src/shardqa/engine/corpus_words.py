@@ -49,8 +49,8 @@ def _listed(text: str) -> list[str]:
 
 def with_synonyms(text: str, rules: Sequence[Rule]) -> str:
     """The normalised question with what its words are called behind it; as it is where it would be too long."""
-    found = [other for rule in rules if _holds(text, rule.word) for other in rule.others if not _holds(text, other)]
-    longer = f"{text} ({', '.join(dict.fromkeys(found))})" if found else text
+    synonyms = [other for rule in rules if _holds(text, rule.word) for other in rule.others if not _holds(text, other)]
+    longer = f"{text} ({', '.join(dict.fromkeys(synonyms))})" if synonyms else text
     return longer if len(longer) <= MAX_QUESTION else text
 
 
@@ -85,9 +85,9 @@ class CorpusWords(CorpusValues[Words]):
 
     def known(self, question: Question) -> Question | None:
         """Returns what `worded` does, without asking; None where that is not known, or the answer is pinned."""
-        believed = [self.believed(corpus) for corpus in question.corpora]
-        every = [one.own for one in believed if one is not None and one.own is not None]
-        if None in believed or any(_pins(question, words) for words in every):
+        beliefs = [self.believed(corpus) for corpus in question.corpora]
+        every = [one.own for one in beliefs if one is not None and one.own is not None]
+        if None in beliefs or any(_pins(question, words) for words in every):
             return None
         return _worded(question, every)
 
@@ -132,8 +132,8 @@ def _rules(lines: tuple[str, ...]) -> list[Rule]:
 def _pins(question: Question, words: Words | None) -> Iterator[Any]:
     """Yields those that ask the same, as caches tell questions apart."""
     if words is not None and words.pins:
-        asked = checks.question(question.wording)
-        yield from (pin for pin in words.pins if checks.question(pin.question) == asked)
+        wording = checks.question(question.wording)
+        yield from (pin for pin in words.pins if checks.question(pin.question) == wording)
 
 
 def _answer(question: Question, part: Part, metadata: dict[str, Any], milliseconds: float) -> Answer:

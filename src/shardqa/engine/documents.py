@@ -46,8 +46,8 @@ class Documents:
         return self._settings.corpus if document.corpus is None else document.corpus
 
     async def get(self, corpus: str, document: str) -> Document | None:
-        stored = await self._shards.by_key(keys.doc(corpus, document), "HGETALL")
-        fields = {_text(name): _text(value) for name, value in dict(stored).items()} if stored else {}
+        reply = await self._shards.by_key(keys.doc(corpus, document), "HGETALL")
+        fields = {_text(name): _text(value) for name, value in dict(reply).items()} if reply else {}
         if "text" not in fields:
             return None
         return Document(

@@ -72,8 +72,8 @@ class Engine:
         self, question: Question | str, on_step: Callable[[Step], None] | None = None, **choices: Unpack[Choices]
     ) -> Answer:
         """The answer from the documents of its corpora. Raises as `Question.of`, `Asking.ask` and `Catalogue.asked`."""
-        asked = await self._question(question, choices)
-        return await self.words.pinned(asked) or await self.asking.ask(asked, on_step)
+        own = await self._question(question, choices)
+        return await self.words.pinned(own) or await self.asking.ask(own, on_step)
 
     async def search(self, question: Question | str, limit: int = 10, **choices: Unpack[Choices]) -> SearchResult:
         """The passages that rank best. Raises as `Question.of`, `Searching.search` and `Catalogue.asked`."""
@@ -86,8 +86,8 @@ class Engine:
     async def _question(self, question: Question | str, choices: Choices) -> Question:
         if isinstance(question, Question):
             return question
-        made = self.question(question, **choices)  # what is wrong with it by itself is said first
-        return await self.words.worded(replace(made, corpora=await self.catalogue.asked(choices.get("corpus"))))
+        own = self.question(question, **choices)  # what is wrong with it by itself is said first
+        return await self.words.worded(replace(own, corpora=await self.catalogue.asked(choices.get("corpus"))))
 
     async def close(self) -> None:
         await self.epochs.stop()

@@ -112,9 +112,9 @@ class Epochs:
         for reading in self._readings:
             if reading.corpus == corpus:
                 reading.announced[tag] = max(epoch, reading.announced.get(tag, 0))
-        known = self._known.get(corpus)
-        if known is not None:
-            known.epochs[tag] = max(epoch, known.epochs.get(tag, 0))
+        belief = self._known.get(corpus)
+        if belief is not None:
+            belief.epochs[tag] = max(epoch, belief.epochs.get(tag, 0))
 
     async def _follow(self) -> None:
         for attempt in itertools.count():

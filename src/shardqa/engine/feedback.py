@@ -19,5 +19,5 @@ class FeedbackStreams:
     async def latest(self, corpus: str) -> list[Feedback]:
         """The last word on each question, in the order of the first ones."""
         entries = await self._shards.by_key(keys.feedback(corpus), "XRANGE", "-", "+")
-        said = [Feedback.model_validate_json(fields[FIELD.encode()]) for _, fields in entries]
-        return list({one.question: one for one in said}.values())
+        every = [Feedback.model_validate_json(fields[FIELD.encode()]) for _, fields in entries]
+        return list({one.question: one for one in every}.values())

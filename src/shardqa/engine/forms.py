@@ -40,13 +40,13 @@ def answers(
         evidence = sorted(parts.distinct([steps, *evidence]), key=lambda one: one.start)
     supporting, texts = parts.supporting(sentences, candidates[0]), parts.joined(evidence)
     whole_list = lists.whole(items, sentences, question)
-    shown, sureness = ([whole_list], whole_list.score) if whole_list is not None else (items, best.score)
-    composed: dict[Form, Composed] = {
+    excerpts, sureness = ([whole_list], whole_list.score) if whole_list is not None else (items, best.score)
+    forms: dict[Form, Composed] = {
         "span": _composed(span, span.part(), supporting, best.score, below),
         "sentences": _composed(evidence[0], texts[0], texts, *_sureness(sentences, best, question, ranks)),
-        "list": _composed(shown[0], shown[0].part(), [one.part() for one in shown], sureness, below),
+        "list": _composed(excerpts[0], excerpts[0].part(), [one.part() for one in excerpts], sureness, below),
     }
-    return Answers(composed, answer_forms.chosen(question, len(items) + (whole_list is not None)))
+    return Answers(forms, answer_forms.chosen(question, len(items) + (whole_list is not None)))
 
 
 def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: Lines) -> Composed:

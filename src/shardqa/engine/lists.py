@@ -28,10 +28,10 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
             extents = [(first + start, first + end) for start, end in items]
             above = _line_above(text, items[0][0])
             inside = [one for one in excerpts if _is_within(one, best, (first + above, extents[-1][1]))]
-            found = [n for n, extent in enumerate(extents) if any(_is_within(one, best, extent) for one in inside)]
-            are_neighbours = found[1:] and found[-1] - found[0] < len(found) and 2 * len(inside) > len(excerpts)
-            named = terms & set(analysis.analyse(text[above : items[0][0]]).content)
-            is_asked = inside and 2 * len(named) >= len(terms) > 0
+            numbers = [n for n, extent in enumerate(extents) if any(_is_within(one, best, extent) for one in inside)]
+            are_neighbours = numbers[1:] and numbers[-1] - numbers[0] < len(numbers) and 2 * len(inside) > len(excerpts)
+            terms_above = terms & set(analysis.analyse(text[above : items[0][0]]).content)
+            is_asked = inside and 2 * len(terms_above) >= len(terms) > 0
             if (are_neighbours or is_asked) and extents[-1][1] - extents[0][0] <= MAX_LIST:
                 every = [*excerpts, *sentences]
                 scores = [max([one.score for one in every if _is_within(one, best, at)], default=0.0) for at in extents]

@@ -100,9 +100,9 @@ def items(spans: Sequence[ScoredSpan]) -> list[Excerpt]:
     """Cuts the spans that are nearly as likely as the first into items: by document, in order, once each."""
     best = spans[0].span.margin
     every = [item for one in spans if one.span.margin >= best - ITEM_LOGITS for item in _items(one)]
-    chosen = list(islice(unrepeated(every), ITEMS))
-    documents = list(dict.fromkeys(item.document for item in chosen))
-    return sorted(chosen, key=lambda item: (documents.index(item.document), item.start))
+    few = list(islice(unrepeated(every), ITEMS))
+    documents = list(dict.fromkeys(item.document for item in few))
+    return sorted(few, key=lambda item: (documents.index(item.document), item.start))
 
 
 def _items(scored: ScoredSpan) -> Iterator[Excerpt]:
@@ -137,29 +137,29 @@ def likely(sentences: Sequence[Excerpt]) -> list[Excerpt]:
 
 def _within_parts(sentences: Iterable[Excerpt]) -> list[Excerpt]:
     """Takes as many as make SUPPORTING parts, in their order."""
-    chosen: list[Excerpt] = []
+    excerpts: list[Excerpt] = []
     for sentence in distinct(sentences):
-        if len(joined([*chosen, sentence])) <= SUPPORTING:
-            chosen.append(sentence)
-    return chosen
+        if len(joined([*excerpts, sentence])) <= SUPPORTING:
+            excerpts.append(sentence)
+    return excerpts
 
 
 def unrepeated(excerpts: Iterable[Excerpt]) -> Iterator[Excerpt]:
     """Leaves out those that overlap one before them, or say no word that one before does not, in its order."""
-    said: list[str] = []
+    texts: list[str] = []
     for excerpt in distinct(excerpts):
         words = f" {metrics.normalize(excerpt.text)} "
-        if not any(words in other for other in said):
-            said.append(words)
+        if not any(words in other for other in texts):
+            texts.append(words)
             yield excerpt
 
 
 def distinct(sentences: Iterable[Excerpt]) -> Iterator[Excerpt]:
     """Leaves out those that overlap one before them."""
-    chosen: list[Excerpt] = []
+    excerpts: list[Excerpt] = []
     for sentence in sentences:
-        if not any(sentence.overlaps(other) for other in chosen):
-            chosen.append(sentence)
+        if not any(sentence.overlaps(other) for other in excerpts):
+            excerpts.append(sentence)
             yield sentence
 
 

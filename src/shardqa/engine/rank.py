@@ -91,8 +91,8 @@ class Ranking:
             terms = await self._statistics(question)
             if terms.statistics.encoders:
                 self._encoded.add(question.corpora)
-                compared = terms.statistics.compared(await (vector or self._vector(question)))
-                terms = replace(terms, statistics=compared)
+                statistics = terms.statistics.compared(await (vector or self._vector(question)))
+                terms = replace(terms, statistics=statistics)
             else:
                 self._encoded.discard(question.corpora)
         finally:
@@ -156,9 +156,9 @@ class Ranking:
         Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
         terms = terms or await self.terms(question)
-        ranked, is_current = await self._ranked(question, limit, terms, on_best)
+        ranking, is_current = await self._ranked(question, limit, terms, on_best)
         if is_current or not terms.wordless:
-            return ranked
+            return ranking
         # Something changed since the first round: a shard that was passed over may hold a word by now.
         again = await self.terms(question)
         everyone = replace(again, ms=terms.ms + again.ms, wordless=frozenset())
@@ -172,23 +172,23 @@ class Ranking:
         most = max(limit, FIRST) if terms.statistics.is_bridged else limit
         with self._epochs.readings(question.corpora) as readings:
             lists, failures = await self._lists(question, most, terms.statistics, terms.wordless)
-            failed = sorted({*terms.failed, *failures})
+            silent = sorted({*terms.failed, *failures})
             epochs = _epochs_of(lists)
-            if not failed and not terms.wordless:
+            if not silent and not terms.wordless:
                 self._epochs.learn_of(readings, epochs)
         bridge = Bridge(self._shards, question, terms.titled)
         if terms.statistics.is_bridged:
             if on_best is not None:
                 on_best(_merged(question, limit, terms, lists, epochs))
             lists, failures = await self._led_on(question, most, terms.statistics, bridge, lists)
-            failed = sorted({*failed, *failures})
+            silent = sorted({*silent, *failures})
             epochs |= bridge.epochs | _epochs_of(lists)
         is_current = all(terms.epochs.get(part) == epoch for part, epoch in epochs.items())
         if terms.wordless:
             epochs = terms.epochs | epochs
-        merged = _merged(question, limit, terms, lists, epochs)
-        ranked = replace(merged, failed=failed, rank_ms=since(start), bridges=bridge.bridges)
-        return ranked, is_current
+        ranking = _merged(question, limit, terms, lists, epochs)
+        result = replace(ranking, failed=silent, rank_ms=since(start), bridges=bridge.bridges)
+        return result, is_current
 
     async def _lists(
         self, question: Question, limit: int, statistics: CorpusStatistics, but: Collection[ShardPart]
@@ -212,8 +212,8 @@ class Ranking:
         await bridge.look(first, statistics.passages)
         if bridge.bridges is None:
             return lists, bridge.failed
-        again, failed = await self._lists(question, limit, replace(statistics, bridges=bridge.bridges), bridge.others())
-        return list((dict(lists) | dict(again)).items()), [*bridge.failed, *failed]
+        again, silent = await self._lists(question, limit, replace(statistics, bridges=bridge.bridges), bridge.others())
+        return list((dict(lists) | dict(again)).items()), [*bridge.failed, *silent]
 
 
 def _merged(question: Question, limit: int, terms: ShardTerms, lists: list[PartList], epochs: PartEpochs) -> RankedList:

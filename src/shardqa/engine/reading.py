@@ -100,8 +100,8 @@ class Readers:
     def key(self, ranked: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
         question, epoch, model = ranked.question, ranked.epochs[place.corpus, place.tag], self._settings.model
-        asked = question.text, question.filter, question.among
-        return keys.answer(place.corpus, place.tag, epoch, model, passages, *asked)
+        parts = question.text, question.filter, question.among
+        return keys.answer(place.corpus, place.tag, epoch, model, passages, *parts)
 
     async def one(self, question: Question, name: str, passages: int, key: str) -> Read:
         """The answer of the shard at node `name`: a GET of its key that its reader fills when it misses."""
@@ -207,8 +207,8 @@ class StagedReading:
 
     def _is_answered(self) -> bool:
         """Whether what is read gives an answer by default, in the form that the question asks for."""
-        merged = self.merged()
-        best = merged.composed.get(merged.auto)
+        reading = self.merged()
+        best = reading.composed.get(reading.auto)
         return best is not None and best.score >= best.below.balanced
 
     def candidates(self, stage: int) -> list[Candidate]:

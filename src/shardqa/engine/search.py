@@ -77,15 +77,15 @@ class Searching:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 terms = await self._ranking.terms(question)
-                ranked = await self._ranking.rank(question, reach(question), terms)
-                passages = await self._load(ranked, replace(terms.statistics, bridges=ranked.bridges))
+                ranking = await self._ranking.rank(question, reach(question), terms)
+                passages = await self._load(ranking, replace(terms.statistics, bridges=ranking.bridges))
                 own = await self._scores.of_all(question.corpora)
-                reading = await self._readers.staged(ranked, own=own)
+                reading = await self._readers.staged(ranking, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
-        scored = reading.scored(reading.last)
-        spans = [span_of(one) for one in scored]
-        scoring = scored[0].scoring if scored else shipped_scoring()
+        spans_of_stage = reading.scored(reading.last)
+        spans = [span_of(one) for one in spans_of_stage]
+        scoring = spans_of_stage[0].scoring if spans_of_stage else shipped_scoring()
         return Explanation(
             question=question.wording,
             asked=question.text,
@@ -109,8 +109,8 @@ class Searching:
         parts = await asyncio.gather(
             *(self._load_from(part, ranked.question, keys, statistics) for part, keys in sorted(by_part.items()))
         )
-        loaded = {passage["key"]: passage for part in parts for passage in part}
-        return [_found(passage, loaded[passage.key]) for passage in ranked.passages if passage.key in loaded]
+        by_key = {passage["key"]: passage for part in parts for passage in part}
+        return [_found(passage, by_key[passage.key]) for passage in ranked.passages if passage.key in by_key]
 
     async def _load_from(
         self, part: ShardPart, question: Question, keys: list[str], statistics: CorpusStatistics | None

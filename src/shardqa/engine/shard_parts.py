@@ -39,5 +39,5 @@ async def asked(
         return [replace(reply, value=(corpus, reply.value)) for reply in replies]
 
     replies = [reply for own in await asyncio.gather(*map(of, question.corpora)) for reply in own]
-    values, failed = values_and_failures(replies, lambda pair: (pair[0], parse(pair[1])), others_are_known)
-    return [(ShardPart(corpus, node), value) for node, (corpus, value) in values], sorted(set(failed))
+    values, silent = values_and_failures(replies, lambda pair: (pair[0], parse(pair[1])), others_are_known)
+    return [(ShardPart(corpus, node), value) for node, (corpus, value) in values], sorted(set(silent))

@@ -27,26 +27,26 @@ class TaskStates:
         await self._shards.by_key(key, "SET", ALIVE, "NX", "EX", MARK_SECONDS)  # before the state: readers go by it
         mark = await self._shards.by_key(key, "GETEX", "EX", MARK_SECONDS)
         await self._shards.by_key(keys.task(task.id), "SET", task.model_dump_json(), "EX", KEPT_SECONDS)
-        listed = keys.tasks(task.corpus)
-        await self._shards.by_key(listed, "SADD" if task.stage == "running" else "SREM", task.id)
-        await self._shards.by_key(listed, "EXPIRE", KEPT_SECONDS)
+        index = keys.tasks(task.corpus)
+        await self._shards.by_key(index, "SADD" if task.stage == "running" else "SREM", task.id)
+        await self._shards.by_key(index, "EXPIRE", KEPT_SECONDS)
         return as_bytes(mark or b"") != CANCELLED
 
     async def under_way(self, corpus: str) -> list[Task]:
         """Lists those of a corpus that go on, without the outcomes of their files. Raises ClusterUnavailable."""
-        found = list[Task]()
+        tasks = list[Task]()
         for id in await self._shards.by_key(keys.tasks(corpus), "SMEMBERS"):
             with suppress(UnknownTask):
-                found.append(await self.of(as_bytes(id).decode()))
-        return [one.model_copy(update={"results": []}) for one in found if one.stage in ("running", "cancelling")]
+                tasks.append(await self.of(as_bytes(id).decode()))
+        return [one.model_copy(update={"results": []}) for one in tasks if one.stage in ("running", "cancelling")]
 
     async def of(self, id: str) -> Task:
         """Raises UnknownTask, ClusterUnavailable."""
         mark = await self._shards.by_key(keys.task_mark(id), "GET")
-        stored = await self._shards.by_key(keys.task(id), "GET")
-        if stored is None:
+        value = await self._shards.by_key(keys.task(id), "GET")
+        if value is None:
             raise UnknownTask(f"there is no task {id!r}; one is kept for a day")
-        task = Task.model_validate_json(stored)
+        task = Task.model_validate_json(value)
         if task.stage != "running" or as_bytes(mark or b"") == ALIVE:
             return task
         if mark is not None:

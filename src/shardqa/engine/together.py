@@ -78,8 +78,8 @@ class Together:
                     corpus = self._documents.corpus_of(document)
                     parts.add(corpus, n, keys.doc(corpus, document.id), words_of(document, replace))
         whole = [part for part in parts.whole() if len(part.sent) > 1]
-        for part, found in zip(whole, await asyncio.gather(*map(self._put_part, whole)), strict=True):
-            for n, outcome in zip(part.numbers, found, strict=True):
+        for part, outcomes_of_part in zip(whole, await asyncio.gather(*map(self._put_part, whole)), strict=True):
+            for n, outcome in zip(part.numbers, outcomes_of_part, strict=True):
                 outcomes[n] = (
                     outcome if not isinstance(outcome, list) else _ingested(part.corpus, documents[n], outcome)
                 )
@@ -134,5 +134,5 @@ class _Parts:
 
 
 def _ingested(corpus: str, document: Document, outcome: list[Any]) -> Ingested:
-    passages, characters, changed = outcome
-    return Ingested(corpus=corpus, document=document.id, passages=passages, characters=characters, changed=changed)
+    passages, characters, is_new = outcome
+    return Ingested(corpus=corpus, document=document.id, passages=passages, characters=characters, changed=is_new)

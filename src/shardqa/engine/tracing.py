@@ -42,8 +42,8 @@ def span(name: str, **attributes: Any) -> AbstractContextManager[Any]:
     """Opens a span around a part of the work; an exception that leaves it is noted on it."""
     if _tracer is None:
         return NOTHING
-    found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, attributes=attributes)
-    return found
+    manager: AbstractContextManager[Any] = _tracer.start_as_current_span(name, attributes=attributes)
+    return manager
 
 
 def sent(host: str, port: int, words: Sequence[Any]) -> AbstractContextManager[Any]:
@@ -54,10 +54,10 @@ def sent(host: str, port: int, words: Sequence[Any]) -> AbstractContextManager[A
 
     name = " ".join(map(str, words[: 2 if words[0] == "RG.TRIGGER" else 1]))
     attributes = {"db.system.name": "redis", "db.operation.name": name, "server.address": host, "server.port": port}
-    found: AbstractContextManager[Any] = _tracer.start_as_current_span(
+    manager: AbstractContextManager[Any] = _tracer.start_as_current_span(
         name, kind=SpanKind.CLIENT, attributes=attributes
     )
-    return found
+    return manager
 
 
 def served(name: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
@@ -68,8 +68,8 @@ def served(name: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     parent = TraceContextTextMapPropagator().extract(headers)
-    found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, context=parent, kind=SpanKind.SERVER)
-    return found
+    manager: AbstractContextManager[Any] = _tracer.start_as_current_span(name, context=parent, kind=SpanKind.SERVER)
+    return manager
 
 
 def note(current: Any, **attributes: Any) -> None:

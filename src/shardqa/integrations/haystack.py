@@ -66,8 +66,8 @@ class ShardqaExtractiveReader:
     def _of(self, query: str, document: Document) -> list[ExtractedAnswer]:
         """The best span of one document."""
         assert self._reader is not None
-        found = self._reader(question=query, context=document.content, handle_impossible_answer=True, top_k=2)
-        spans = found if isinstance(found, list) else [found]
+        result = self._reader(question=query, context=document.content, handle_impossible_answer=True, top_k=2)
+        spans = result if isinstance(result, list) else [result]
         return [
             ExtractedAnswer(
                 query=query,
@@ -122,8 +122,8 @@ class ShardqaDocumentStore:
             if there and policy != DuplicatePolicy.SKIP:
                 raise DuplicateDocumentError(f"{there[0].id!r} is in the corpus {self.corpus!r} already")
             documents = [one for one in documents if one not in there]
-        sent = ({"id": one.id, "text": one.content, "metadata": one.meta} for one in documents)
-        outcomes = self._client.add_many(sent, self.corpus)
+        rows = ({"id": one.id, "text": one.content, "metadata": one.meta} for one in documents)
+        outcomes = self._client.add_many(rows, self.corpus)
         if outcomes.refused:
             problem = next(one.problem for one in outcomes.results if one.problem is not None)
             raise ValueError(f"{outcomes.refused} of {len(documents)} documents were refused: {problem.detail}")

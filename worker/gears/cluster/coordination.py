@@ -106,8 +106,8 @@ class Coordination:
         replies = await self._peers.send_all(others, "RUN", *order, part.execution.registration)
         if None in replies:  # a shard that gets, or has lost, this registration just now
             unknown = [node for node, reply in zip(others, replies, strict=True) if reply is None]
-            sent = iter(await self._peers.send_all(unknown, "RUN", *order[:-1], pack(part.session, part.plan), ""))
-            replies = [next(sent) if reply is None else reply for reply in replies]
+            answers = iter(await self._peers.send_all(unknown, "RUN", *order[:-1], pack(part.session, part.plan), ""))
+            replies = [next(answers) if reply is None else reply for reply in replies]
         for node, reply in zip(others, replies, strict=True):
             if isinstance(reply, BaseException):
                 await self._lose(part, others, [node], reply)
@@ -119,8 +119,8 @@ class Coordination:
         for node in left:
             part.lose(node.id)
             self._finished[part.id][node.id].set()
-            told = [other for other in others if other.id not in part.lost]
-            await self._peers.send_all(told, "LOST", part.id, node.id)
+            rest = [other for other in others if other.id not in part.lost]
+            await self._peers.send_all(rest, "LOST", part.id, node.id)
 
     async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
         """Asks the other shards whether they still run, until cancelled."""
@@ -159,8 +159,8 @@ class Coordination:
         """Returns the records of a slot from the shard that now has it; None while it does not have it whole."""
         plan = pack(part.session, replace(part.plan, steps=()))
         order = (part.id, PYTHON, part.session.id, part.run.rights.user, slot, plan)
-        found = await self._peers.send(node, "READ", *order)
-        return None if found is None else list(unpack(part.session, found))
+        reply = await self._peers.send(node, "READ", *order)
+        return None if reply is None else list(unpack(part.session, reply))
 
     # ---- what peers send ----
 
@@ -232,9 +232,9 @@ class Coordination:
         node = await self._cluster.node_of(part.initiator)
         if node is None:
             return
-        told = json.dumps({"errors": part.run.errors, "dropped": part.run.dropped_errors})
+        outcome = json.dumps({"errors": part.run.errors, "dropped": part.run.dropped_errors})
         try:
-            await self._peers.send(node, "FINISHED", part.id, told)
+            await self._peers.send(node, "FINISHED", part.id, outcome)
         except ResponseError as error:
             self._log(f"the end of execution {part.id} could not be told to its initiator: {error}", "warning")
 
@@ -273,10 +273,10 @@ class Coordination:
         part, event = self._parts.get(id), self._finished.get(id, {}).get(sender)
         if part is None or event is None or event.is_set():
             return resp.OK
-        told = json.loads(arguments[1])
+        outcome = json.loads(arguments[1])
         room = MAX_ERRORS - len(part.run.errors)
-        part.run.errors += told["errors"][:room]
-        part.run.dropped_errors += told["dropped"] + len(told["errors"][room:])
+        part.run.errors += outcome["errors"][:room]
+        part.run.dropped_errors += outcome["dropped"] + len(outcome["errors"][room:])
         event.set()
         return resp.OK
 

@@ -142,10 +142,10 @@ class Distribution:
         try:
             content = pack_session(session)
         except CannotTravel:  # onRegistered has made what can't; as it came, it could
-            found, _ = split(unmarked(session.stored)[1])
-            if found is None:
+            functions, _ = split(unmarked(session.stored)[1])
+            if functions is None:
                 raise
-            content = found
+            content = functions
         if session.requirements:
             words = json.dumps({"requirements": session.requirements, "reinstall": False})
             await self._ask_all([node], "REQUIRE", words, patience=INSTALLING)
@@ -204,9 +204,9 @@ class Distribution:
     # ---- what peers send ----
 
     async def _on_require(self, _sender: str, arguments: list[bytes]) -> bytes:
-        asked = json.loads(arguments[0])
+        order = json.loads(arguments[0])
         try:
-            await self._requirements.ensure(asked["requirements"], asked["reinstall"])
+            await self._requirements.ensure(order["requirements"], order["reinstall"])
         except RequirementsFailed as error:
             return resp.error(f"ERR {error}")
         return resp.OK
@@ -235,11 +235,11 @@ class Distribution:
 
     async def _on_commit(self, _sender: str, arguments: list[bytes]) -> bytes:
         id, _, _, _, former = (word.decode("utf-8", "surrogateescape") for word in arguments[:5])
-        prepared, run = self._prepared.pop(id, None), current()
+        draft, run = self._prepared.pop(id, None), current()
         assert run is not None
-        if prepared is None:
+        if draft is None:
             return resp.error("ERR it was not prepared: the worker was started anew meanwhile")
-        session, preparing = prepared
+        session, preparing = draft
         try:
             self._sessions.take(session, former or None, run)
         except ValueError as error:

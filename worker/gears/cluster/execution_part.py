@@ -117,11 +117,11 @@ class ExecutionPart:
         try:
             async for records in self._records(number):
                 async with self._turn:
-                    given = await chain.feed(records)
-                await self._pass_on(stage, outs, given, results)
+                    rest = await chain.feed(records)
+                await self._pass_on(stage, outs, rest, results)
             async with self._turn:
-                given = await chain.end()
-            await self._pass_on(stage, outs, given, results)
+                rest = await chain.end()
+            await self._pass_on(stage, outs, rest, results)
             for out in outs.values():
                 await out.close()
         except BaseException:
@@ -172,8 +172,8 @@ class ExecutionPart:
         elif stage.then.kind is Kind.COLLECT:
             await outs[self.initiator].put(records)
         else:
-            for target, chosen in (await self._targets(stage.then, records)).items():
-                await outs[target].put(chosen)
+            for target, batch in (await self._targets(stage.then, records)).items():
+                await outs[target].put(batch)
 
     async def _targets(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         async with self._turn:

@@ -38,8 +38,8 @@ class NewMasters:
             ids = {node.id for node in others}
             if self._known is None:
                 self._known = ids
-            known, new = self._known & ids, [node for node in others if node.id not in self._known]
-            self._known = known | {node.id for node in new if not await self._is_left_to_send(node, known)}
+            old, new = self._known & ids, [node for node in others if node.id not in self._known]
+            self._known = old | {node.id for node in new if not await self._is_left_to_send(node, old)}
 
     async def send_all(self) -> None:
         """Sends every master the sessions that it lacks."""

@@ -87,8 +87,8 @@ class Peers:
     async def send_all(
         self, nodes: Sequence[Node], verb: str, *arguments: Argument, patience: float = REPLY_SECONDS
     ) -> list[Any | BaseException]:
-        sent = (self.send(node, verb, *arguments, patience=patience) for node in nodes)
-        return list(await asyncio.gather(*sent, return_exceptions=True))
+        messages = (self.send(node, verb, *arguments, patience=patience) for node in nodes)
+        return list(await asyncio.gather(*messages, return_exceptions=True))
 
     async def receive(self, arguments: list[bytes]) -> bytes:
         """Answers RG._PEER, which anybody may send."""
@@ -107,8 +107,8 @@ class Peers:
         return await handler(sender, arguments[3:])
 
     def _vouch(self, asker: str, arguments: list[bytes]) -> bytes:
-        made = self._made.get(asker)
-        good = made is not None and len(arguments) == 1 and hmac.compare_digest(made.encode(), arguments[0])
+        own = self._made.get(asker)
+        good = own is not None and len(arguments) == 1 and hmac.compare_digest(own.encode(), arguments[0])
         return resp.encode(int(good))
 
     async def _prove(self, sender: str, token: str) -> None:

@@ -44,5 +44,5 @@ class ClusterCommands:
 
 
 def _shard(node: Node) -> list[Any]:
-    named = resp.pairs(id=node.id, ip=node.host, port=node.port, unixSocket="None", runid=node.id)
-    return named + resp.pairs(minHslot=node.slots[0][0], maxHslot=node.slots[-1][1])
+    fields = resp.pairs(id=node.id, ip=node.host, port=node.port, unixSocket="None", runid=node.id)
+    return fields + resp.pairs(minHslot=node.slots[0][0], maxHslot=node.slots[-1][1])

@@ -128,15 +128,15 @@ class ExecutionCommands:
 
 def _listed(execution: Execution, statistics: bool) -> list[Any]:
     """Returns an entry of RG.DUMPEXECUTIONS; fields that RedisGears lacks stand last."""
-    registered = int(bool(execution.registration))
-    listed = resp.pairs(executionId=execution.id, status=execution.status, registered=registered)
-    return [*listed, *_measured(execution), "session", execution.session] if statistics else listed
+    has_registration = int(bool(execution.registration))
+    fields = resp.pairs(executionId=execution.id, status=execution.status, registered=has_registration)
+    return [*fields, *_measured(execution), "session", execution.session] if statistics else fields
 
 
 def _measured(execution: Execution) -> list[Any]:
-    elapsed = round(execution.elapsed())
-    measured = resp.pairs(records=execution.records(), errorCount=execution.error_count(), elapsedMS=elapsed)
-    return [*measured, "aborted", int(execution.aborted)]
+    milliseconds = round(execution.elapsed())
+    fields = resp.pairs(records=execution.records(), errorCount=execution.error_count(), elapsedMS=milliseconds)
+    return [*fields, "aborted", int(execution.aborted)]
 
 
 def _step(step: GearsStep) -> list[Any]:

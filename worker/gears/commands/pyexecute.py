@@ -41,8 +41,8 @@ class PyExecute:
         script = parse_script(arguments)
         self._log(audit_line(run.caller.user, script))
         if script.requirements:
-            wanted = (script.requirements, script.reinstall)
-            await asyncio.gather(self._requirements.ensure(*wanted), self._distribution.require(*wanted))
+            wish = (script.requirements, script.reinstall)
+            await asyncio.gather(self._requirements.ensure(*wish), self._distribution.require(*wish))
         session = await self._sessions.execute(run, script)
         await self._distribution.register(session, script.replace, run)
         if session.plan is None:
@@ -56,6 +56,6 @@ class PyExecute:
 def audit_line(user: str, script: Script) -> str:
     """Returns the log line that says who brought which code."""
     digest = hashlib.sha256(script.code.encode()).hexdigest()[:16]
-    named = "" if script.id is None else f" as session {script.id[:80]!r}"
-    required = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""
-    return f"RG.PYEXECUTE by user {user!r}{named}: {len(script.code)} characters, sha256 {digest}{required}"
+    name = "" if script.id is None else f" as session {script.id[:80]!r}"
+    needs = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""
+    return f"RG.PYEXECUTE by user {user!r}{name}: {len(script.code)} characters, sha256 {digest}{needs}"

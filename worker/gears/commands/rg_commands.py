@@ -39,9 +39,9 @@ class RgCommands:
         words: list[Any] = arguments
         if not command.binary:
             words = [argument.decode("utf-8", "surrogateescape") for argument in arguments]
-            measured = self._commands.get(f"{name} {' '.join(WITH_STATISTICS)}")
-            if measured is not None and [word.upper() for word in words[-2:]] == WITH_STATISTICS:
-                command, words = measured, words[:-2]
+            with_statistics = self._commands.get(f"{name} {' '.join(WITH_STATISTICS)}")
+            if with_statistics is not None and [word.upper() for word in words[-2:]] == WITH_STATISTICS:
+                command, words = with_statistics, words[:-2]
         if len(words) < command.least or (command.most is not None and len(words) > command.most):
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
         try:

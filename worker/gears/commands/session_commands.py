@@ -56,8 +56,8 @@ class SessionCommands:
                 return resp.error(f"ERR Unknown option {word[:40]!r}; {USAGE}")
             options.add(word)
         if options & {"TS", "DEAD"}:
-            kept = list(self._sessions)
-            return resp.encode([self._session(one, options) for one in self._at_work() if one not in kept])
+            own = list(self._sessions)
+            return resp.encode([self._session(one, options) for one in self._at_work() if one not in own])
         if ids is None:
             within = self._sessions.beside([session.id for session in self._sessions])
             return resp.encode([self._session(one, options) for one in self._sessions if one not in within])

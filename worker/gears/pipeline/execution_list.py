@@ -51,8 +51,8 @@ class Execution:
         """Returns the status; an execution aborted while it ran is `done`, as in RedisGears."""
         if self._is_done:
             return "aborted" if self.waits else "done"
-        begun = not self.registration or self.run.records or self.records_read is not None
-        return "running" if begun else "created"
+        has_begun = not self.registration or self.run.records or self.records_read is not None
+        return "running" if has_begun else "created"
 
     def records(self) -> int:
         """Returns how many records were read on this shard so far."""

@@ -26,5 +26,5 @@ class RunPlan:
 
     def all_steps(self) -> tuple[GearsStep, ...]:
         """Returns the steps, with those that `convertToStr` and `collect` stand for."""
-        added = (GearsStep(Kind.MAP, convert),) if self.convert else ()
-        return self.steps + added + ((GearsStep(Kind.COLLECT),) if self.collect else ())
+        steps = (GearsStep(Kind.MAP, convert),) if self.convert else ()
+        return self.steps + steps + ((GearsStep(Kind.COLLECT),) if self.collect else ())

@@ -194,9 +194,9 @@ class RecordReader:
         """Returns the type and value of the keys that exist."""
         types = await self._calls.run_async(self._rights, [("TYPE", key) for key in keys])
         there = ((key, type) for key, type in zip(keys, types, strict=True) if isinstance(type, bytes))
-        named = [(key, text(type)) for key, type in there if type != b"none"]
-        values = await self._calls.run_async(self._rights, [_read(key, type) for key, type in named])
-        return {key: (type, value) for (key, type), value in zip(named, values, strict=True)}
+        pairs = [(key, text(type)) for key, type in there if type != b"none"]
+        values = await self._calls.run_async(self._rights, [_read(key, type) for key, type in pairs])
+        return {key: (type, value) for (key, type), value in zip(pairs, values, strict=True)}
 
 
 def _read(key: bytes | str, type: str) -> Command:
@@ -223,9 +223,9 @@ async def event_records(
     """Returns the records of keyspace events, read at once; the values are those of this moment."""
     if not read_value:
         return [{"key": event.key, "event": event.event} for event in events]
-    valued = [event for event in events if event.type in READ]
-    replies = await calls.run_async(rights, [_read(event.key, event.type) for event in valued]) if valued else []
-    values = {id(event): _value(event.type, reply) for event, reply in zip(valued, replies, strict=True)}
+    readable = [event for event in events if event.type in READ]
+    replies = await calls.run_async(rights, [_read(event.key, event.type) for event in readable]) if readable else []
+    values = {id(event): _value(event.type, reply) for event, reply in zip(readable, replies, strict=True)}
     return [
         {
             "key": event.key,

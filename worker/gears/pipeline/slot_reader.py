@@ -81,8 +81,8 @@ class SlotReader:
         commands = [NODES, *(("CLUSTER", "GETKEYSINSLOT", slot, MOST) for slot in slots)]
         nodes, *lists = await self._calls.run_async(WORKER, commands)
         here = _settled(nodes)
-        found = zip(slots, lists, strict=True)
-        return {slot: [key for key in keys if self._matches(key)] for slot, keys in found if here(slot)}
+        pairs = zip(slots, lists, strict=True)
+        return {slot: [key for key in keys if self._matches(key)] for slot, keys in pairs if here(slot)}
 
     async def _sure(self, keys: dict[int, list[bytes]]) -> list[Any] | None:
         """Returns the records of keys; None where one of their slots has begun to move."""
@@ -135,8 +135,8 @@ def glob(pattern: bytes) -> Callable[[bytes], bool]:
             if character == b"\\" and at < len(pattern):
                 character, at = pattern[at : at + 1], at + 1
             expression += re.escape(character)
-    compiled = re.compile(expression, re.DOTALL)
-    return lambda key: compiled.fullmatch(key) is not None
+    matcher = re.compile(expression, re.DOTALL)
+    return lambda key: matcher.fullmatch(key) is not None
 
 
 def _class(pattern: bytes, at: int) -> tuple[bytes, int]:

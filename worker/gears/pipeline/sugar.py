@@ -126,9 +126,9 @@ def sorting(reverse: bool) -> Function:
 
 def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[Any, None]:
     """Adds a record to the keys of a dict: a set that keeps its order."""
-    seen = {} if accumulator is None else accumulator
-    seen[record] = None
-    return seen
+    records = {} if accumulator is None else accumulator
+    records[record] = None
+    return records
 
 
 def from_end(seen: dict[Any, None]) -> list[Any]:

@@ -67,6 +67,6 @@ class InfoLines:
             "p50_us": percentile(runs, 0.5),
             "p99_us": percentile(runs, 0.99),
             "sum_us": round(s.total * 1000),
-            **{f"le_{bound}ms": up_to(runs, bound * 1000) for bound in BUCKETS_MS},
+            **{f"le_{top}ms": up_to(runs, top * 1000) for top in BUCKETS_MS},
         }
         return ",".join(f"{name}={value}" for name, value in fields.items())

@@ -88,10 +88,10 @@ class Watches:
         # in a context of its own: it runs for no client, and not on behalf of the script that began it
         watch.task = contextvars.Context().run(self._threads.task, watch.follow(self._threads, log))
         self._watches += (watch,)
-        known = (watch.prefix, watch.session)
-        if known not in self._known:
-            self._known.add(known)
-            self._link.send_list(Type.WATCH, 0, known)
+        pair = (watch.prefix, watch.session)
+        if pair not in self._known:
+            self._known.add(pair)
+            self._link.send_list(Type.WATCH, 0, pair)
         if self._started:
             watch.push("start")
             watch.wake()

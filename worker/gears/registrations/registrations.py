@@ -240,7 +240,7 @@ class Registrations:
         self._queues.append(queued)
 
     def queue_of(self, registration: Registration) -> int:
-        return sum(queued(registration) for queued in self._queues)
+        return sum(count(registration) for count in self._queues)
 
     def listen(self, added: Callable[[Registration], None], removed: Callable[[Registration], None]) -> None:
         self._added.append(added)

@@ -46,9 +46,9 @@ class StoredIds:
 
     def are_those_of(self, registrations: Sequence[Registration]) -> bool:
         """Returns whether these are just the registrations that the module has stored."""
-        kept = [one for one in self._stored if one.id]
-        return [one.id for one in kept] == [registration.id for registration in registrations] and all(
-            one.is_equal(registration) for one, registration in zip(kept, registrations, strict=True)
+        valid = [one for one in self._stored if one.id]
+        return [one.id for one in valid] == [registration.id for registration in registrations] and all(
+            one.is_equal(registration) for one, registration in zip(valid, registrations, strict=True)
         )
 
 
@@ -59,10 +59,10 @@ def parse(count: int, items: Sequence[str]) -> list[StoredRegistration]:
         if len(ids) != count:
             raise ValueError(f"{count} registrations are named, {len(ids)} are there")
         return [StoredRegistration(id) for id in ids]
-    found = [StoredRegistration(id, tuple(_body(rest))) for id in ids]
+    result = [StoredRegistration(id, tuple(_body(rest))) for id in ids]
     if next(rest, None) is not None:
         raise ValueError(f"there is more than {count} registrations")
-    return found
+    return result
 
 
 def _body(items: Iterator[str]) -> list[str]:

@@ -57,8 +57,8 @@ def checked(plan: RunPlan) -> RunPlan:
         raise TypeError(f"fromId wants the id of a message as a string, not {options['fromId']!r}")
     _flag(options, "noScan", False)
     _flag(options, "readValue", True)
-    kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
-    return replace(plan, argument=argument, options=kept)
+    others = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
+    return replace(plan, argument=argument, options=others)
 
 
 def add_options(session: Session, registration: Registration, prefix: str, options: Mapping[str, Any]) -> None:
@@ -127,9 +127,9 @@ def _keys_reader(session: Session, registration: Registration, options: Mapping[
         if name not in KEY_TYPES:
             raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
     registration.commands = _names("commands", options.get("commands"))
-    prefixed = registration.prefix != "*"
+    has_prefix = registration.prefix != "*"
     registration.hooked = tuple(
-        hooked_command(session.execute, name, prefixed, "hook") for name in registration.commands or ()
+        hooked_command(session.execute, name, has_prefix, "hook") for name in registration.commands or ()
     )
     if registration.mode == "sync" and registration.commands is None:
         registration.hooked = writing_commands(session.execute)
@@ -154,10 +154,10 @@ def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
 
 def unknown_options(action: str, reader: str, options: Mapping[str, Any]) -> list[str]:
     """Names that RedisGears would ignore, too."""
-    known = (
+    names = (
         RUN_OPTIONS.get(reader, ()) if action == "run" else (*REGISTER_OPTIONS.get(reader, ()), "privileged", *COMMON)
     )
-    return [name for name in options if name not in known]
+    return [name for name in options if name not in names]
 
 
 def _number(name: str, value: Any, least: int) -> int:

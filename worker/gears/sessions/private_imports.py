@@ -274,8 +274,8 @@ def _metadata_with(folder: str) -> ModuleType:
 
 
 def at_place(name: str, module: str, attribute: str) -> Any:
-    found = ACTIVE[name].load(module)
-    return _attribute(found, attribute) if attribute else found
+    own = ACTIVE[name].load(module)
+    return _attribute(own, attribute) if attribute else own
 
 
 def function_in(name: str, code: Any, globals: dict[str, Any], *more: Any) -> FunctionType:

@@ -132,11 +132,11 @@ class Replays:
 
         After a reload the sessions come again, and requests that follow them on the socket are faster than they are.
         """
-        found = find()
-        if found is None and self.replaying():
+        value = find()
+        if value is None and self.replaying():
             async with self._replaying:
-                found = find()
-        return found
+                value = find()
+        return value
 
     async def forget_registration(self, id: str) -> None:
         """Notes that the module has removed a registration, which a replay under way may still bring."""

@@ -73,8 +73,8 @@ class Requirements:
         return [] if own is None else [_wheel(own)]
 
     def _newest(self, base: str) -> str | None:
-        found = [path for path in self._folder.glob(f"{base}-*") if (path / "requirements.json").exists()]
-        return max(found, key=lambda path: int(path.name.partition("-")[2])).name if found else None
+        paths = [path for path in self._folder.glob(f"{base}-*") if (path / "requirements.json").exists()]
+        return max(paths, key=lambda path: int(path.name.partition("-")[2])).name if paths else None
 
     async def _install(self, name: str, requirements: Sequence[str]) -> None:
         if self._installer is None:
@@ -129,11 +129,11 @@ def _base(requirements: Sequence[str]) -> str:
 
 def _is_there(requirement: str, path: Sequence[str]) -> bool:
     """Returns whether the path has the requirement, with the dependencies of its extras."""
-    found = _distribution(requirement, path)
-    if found is None:
+    own = _distribution(requirement, path)
+    if own is None:
         return False
     extras = Requirement(requirement).extras
-    of_extras = [one for one in map(Requirement, found.requires or ()) if _is_of(one, extras)]
+    of_extras = [one for one in map(Requirement, own.requires or ()) if _is_of(one, extras)]
     return all(_is_there(str(one).partition(";")[0], path) for one in of_extras)
 
 

@@ -51,16 +51,16 @@ class SessionRuntime:
         return await self._calls.run_async(rights.quiet() if quiet else rights, commands)
 
     async def demand(self, *commands: Sequence[Argument]) -> None:
-        for denied in await self._checked(commands):
-            if isinstance(denied, Exception):
-                raise denied
+        for denial in await self._checked(commands):
+            if isinstance(denial, Exception):
+                raise denial
 
     async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
-        found = await self._checked(commands)
-        for denied in found:
-            if isinstance(denied, Exception) and not str(denied).startswith("NOPERM"):
-                raise denied  # nobody may now: the node is cut from its cluster
-        return [not isinstance(denied, Exception) for denied in found]
+        denials = await self._checked(commands)
+        for denial in denials:
+            if isinstance(denial, Exception) and not str(denial).startswith("NOPERM"):
+                raise denial  # nobody may now: the node is cut from its cluster
+        return [not isinstance(denial, Exception) for denial in denials]
 
     async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
         run = current()

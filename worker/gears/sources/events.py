@@ -162,8 +162,8 @@ class Events:
             self._settled.append(event.number.to_bytes(8, "little"))
 
     def _tell(self) -> None:
-        settled, self._settled = self._settled, []
-        self._link.send_list(Type.DONE, 0, settled)
+        ids, self._settled = self._settled, []
+        self._link.send_list(Type.DONE, 0, ids)
 
     def lost(self, registration: Registration, event: KeyEvent) -> None:
         registration.statistics.trigger()
@@ -184,10 +184,10 @@ class Events:
         if registration.reader == "StreamReader":
             await self._streams.settle(registration, event.key)
             return
-        ended = self._threads.loop.create_future()
+        end = self._threads.loop.create_future()
         if self.push(registration, event):
-            self._lines[registration.id].writers[id(event)] = ended
-            await ended
+            self._lines[registration.id].writers[id(event)] = end
+            await end
 
     def push(self, registration: Registration, event: KeyEvent) -> bool:
         """Queues an event; False for one that is dropped, and for a stream's, which is read in its order."""
@@ -248,8 +248,8 @@ class Events:
             self._wake(line, line.rest(len(events), perf_counter() - start))
 
     def _run_of(self, line: Line, event: KeyEvent) -> Run:
-        listed = line.listed.get(id(event))
-        return Run(self._threads, line.registration.rights) if listed is None else listed.run
+        run_there = line.listed.get(id(event))
+        return Run(self._threads, line.registration.rights) if run_there is None else run_there.run
 
     async def _run(self, line: Line, event: KeyEvent) -> None:
         run, registration = self._run_of(line, event), line.registration

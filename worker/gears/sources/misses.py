@@ -99,9 +99,9 @@ class Misses:
 
     def forget_session(self, id: str) -> None:
         """Forgets the registrations of a session that comes anew."""
-        for hosted in list(self._plain.values()):
-            if hosted.registration.session == id:
-                self.forget(hosted.registration.id)
+        for host in list(self._plain.values()):
+            if host.registration.session == id:
+                self.forget(host.registration.id)
 
     def _added(self, registration: Registration) -> None:
         if registration.reader == "KeysReader" and registration.hooked and is_plain(registration):

@@ -201,11 +201,11 @@ class Streams:
     async def _begin(self, follower: Follower) -> None:
         """Makes the group. Raises ResponseError where there is no stream."""
         group = follower.registration.stream_group
-        (created,) = await self._calls.run_async(
+        (reply,) = await self._calls.run_async(
             follower.registration.rights, [("XGROUP", "CREATE", follower.key, group, "0")]
         )
-        if isinstance(created, Exception) and not str(created).startswith("BUSYGROUP"):
-            raise created
+        if isinstance(reply, Exception) and not str(reply).startswith("BUSYGROUP"):
+            raise reply
         follower.messages.clear()
         last = b"0"
         while True:  # what was read and not done before
@@ -225,9 +225,9 @@ class Streams:
         follower.more = follower.more or len(read) >= AHEAD  # more may have been told of meanwhile
         now = time.monotonic()
         follower.messages += [Message(id, fields, now) for id, fields in read if fields is not None]
-        gone = [id for id, fields in read if fields is None]  # deleted while they waited
-        if gone:
-            await self._call(registration, ("XACK", follower.key, registration.stream_group, *gone))
+        missing = [id for id, fields in read if fields is None]  # deleted while they waited
+        if missing:
+            await self._call(registration, ("XACK", follower.key, registration.stream_group, *missing))
         return read[-1][0] if read else start
 
     async def _execute(self, follower: Follower, batch: list[Message]) -> None:

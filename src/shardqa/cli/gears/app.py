@@ -68,8 +68,8 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
 def _row(function: RegisteredFunction) -> tuple[Any, ...]:
     state = function.mode if function.status == "OK" else function.status.lower()
     counts = function.counts
-    done = (counts["succeeded"], counts["failed"] + counts["aborted"], counts["queue"])
-    return (function.reader, function.id, function.name, function.session, state, len(function.shards), *done)
+    numbers = (counts["succeeded"], counts["failed"] + counts["aborted"], counts["queue"])
+    return (function.reader, function.id, function.name, function.session, state, len(function.shards), *numbers)
 
 
 @app.command()
@@ -134,11 +134,11 @@ def logs(
     else:
         _print_lines(shown_lines, as_json)
     _tell_failed(failures, leave=not follow)
-    seen = {line.shard: line.number for line in news}
+    last = {line.shard: line.number for line in news}
     while follow:
         time.sleep(FOLLOW_SECONDS)
-        news, _ = functions.log_lines(masters, seen)
-        seen |= {line.shard: line.number for line in news}
+        news, _ = functions.log_lines(masters, last)
+        last |= {line.shard: line.number for line in news}
         _print_lines(_holding(news, grep), as_json)
 
 
@@ -210,11 +210,11 @@ def _unregister(masters: Masters, function: RegisteredFunction) -> dict[str, str
 
 def _end_executions(masters: Masters, id: str) -> list[str]:
     executions, _ = functions.executions(masters)
-    found = next((one for one in executions if one.id == id), None)
-    if found is None:
+    execution = next((one for one in executions if one.id == id), None)
+    if execution is None:
         return []
-    for words in (["RG.ABORTEXECUTION"] if found.status in ("running", "created") else []), ["RG.DROPEXECUTION"]:
-        for shard in found.shards if words else ():
+    for words in (["RG.ABORTEXECUTION"] if execution.status in ("running", "created") else []), ["RG.DROPEXECUTION"]:
+        for shard in execution.shards if words else ():
             try:
                 masters.on(masters.address(shard), words[0], id)
             except RedisError as error:

@@ -57,10 +57,10 @@ class RegisteredFunction:
 
     def percentile(self, fraction: float) -> float | None:
         """Returns the milliseconds in which this fraction of runs ended (a quarter too high at most); None for none."""
-        rank, seen = int(fraction * self.histogram.total()), 0
+        rank, count = int(fraction * self.histogram.total()), 0
         for top in sorted(self.histogram):
-            seen += self.histogram[top]
-            if seen > rank:
+            count += self.histogram[top]
+            if count > rank:
                 return top / 1000
         return None
 
@@ -150,8 +150,8 @@ def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str,
     functions: list[RegisteredFunction] = []
     for shard, reply in every.replies.items():
         for function in (_parsed(shard, named(entry)) for entry in reply):
-            known = [one for one in functions if one.is_same(function)]
-            first = next((one for one in known if function.id in one.ids), known[0] if known else None)
+            same = [one for one in functions if one.is_same(function)]
+            first = next((one for one in same if function.id in one.ids), same[0] if same else None)
             if first is not None:
                 first.add(function)
             else:

@@ -257,11 +257,11 @@ def _print(outcome: ScriptOutcome, as_json: bool) -> None:
 
 def _watch(masters: Masters, script: Path, words: list[str], as_json: bool) -> None:
     """Sends the script after each change, until Ctrl-C. A failure is told, and the next change is tried."""
-    sent: str | None = None
+    last: str | None = None
     while True:
         with suppress(FileNotFoundError):  # an editor is replacing it
-            if (code := script.read_text()) != sent:
-                sent = code
+            if (code := script.read_text()) != last:
+                last = code
                 try:
                     _print(send(masters, code, words), as_json)
                 except ShardqaError as fault:
