@@ -78,14 +78,14 @@ class Access:
             self.metrics.in_flight.dec()
             self._note(method, scope, status, time.perf_counter() - start)
 
-    async def _catch(self, scope: Scope, receive: Receive, send: Send, started: Callable[[], bool]) -> None:
+    async def _catch(self, scope: Scope, receive: Receive, send: Send, has_started: Callable[[], bool]) -> None:
         try:
             await self.app(scope, receive, send)
         except (ClientLeft, ClientStalled):
             return
         except Exception:
             log.exception("request %s failed: %s %s", problems.request_id(scope), scope["method"], _path(scope))
-            if started():
+            if has_started():
                 raise  # the server cuts the connection: the client must not take half a reply for a whole one
             fault = InternalError("the server met an unexpected fault; its log has the cause under this instance")
             await problems.reply(fault, scope)(scope, receive, send)

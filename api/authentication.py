@@ -30,7 +30,7 @@ class Authentication:
         self._keys = KnownKeys(connection)
         self._allowances = Allowances(connection)
 
-    async def bearer(self, scope: Scope, needed: api_keys.Scope) -> ApiKey | None:
+    async def bearer(self, scope: Scope, right: api_keys.Scope) -> ApiKey | None:
         """Returns the key of the request's bearer; None where no key is needed.
 
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
@@ -46,8 +46,8 @@ class Authentication:
         if key.per_minute is not None:
             scope["state"]["rate_limit"] = (key.per_minute, 0)  # while it is refused
             scope["state"]["rate_limit"] = (key.per_minute, await self._allowances.take(key))
-        if not key.allows(needed):
-            raise NotAllowed(f"the key {key.id} is for {', '.join(key.scopes)}, and this needs {needed}")
+        if not key.allows(right):
+            raise NotAllowed(f"the key {key.id} is for {', '.join(key.scopes)}, and this needs {right}")
         return key
 
     def _is_open(self, scope: Scope) -> bool:

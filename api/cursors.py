@@ -20,15 +20,15 @@ def sealed(secret: bytes, owner: str, cursor: str) -> str:
     return base64.urlsafe_b64encode(tag + _hidden(secret, tag, data)).decode().rstrip("=")
 
 
-def opened(secret: bytes, owner: str, sent: str) -> str:
+def opened(secret: bytes, owner: str, cursor: str) -> str:
     """Returns the cursor that was sealed for this owner. Raises BadCursor for anything else."""
     try:
-        raw = base64.b64decode(sent + "=" * (-len(sent) % 4), b"-_", validate=True)
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError):
         raw = b""
     tag, data = raw[:TAG], _hidden(secret, raw[:TAG], raw[TAG:])
     if not hmac.compare_digest(tag, _tag(secret, owner, data)):
-        raise BadCursor(f"{sent[:40]!r} is no cursor of this list; send that of the page before, or none")
+        raise BadCursor(f"{cursor[:40]!r} is no cursor of this list; send that of the page before, or none")
     return data.decode()
 
 

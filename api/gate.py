@@ -53,19 +53,19 @@ class Gate:
         self.limits = Limits(settings.concurrency, metrics)
 
     @asynccontextmanager
-    async def passed(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
+    async def passed(self, scope: Scope, right: api_keys.Scope) -> AsyncIterator[None]:
         """Runs the block as the bearer of the key. Raises what `Hosts.check` and `Authentication.bearer` do."""
         self._hosts.check(scope)
-        token = bearer.key.set(await self._authentication.bearer(scope, needed))
+        token = bearer.key.set(await self._authentication.bearer(scope, right))
         try:
             yield
         finally:
             bearer.key.reset(token)
 
     @asynccontextmanager
-    async def admitted(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
+    async def admitted(self, scope: Scope, right: api_keys.Scope) -> AsyncIterator[None]:
         """Runs the block as `passed` does, with a place where a key is needed. Raises TooManyRequests as well."""
-        async with self.passed(scope, needed):
+        async with self.passed(scope, right):
             with self.limits.place():
                 yield
 
@@ -73,8 +73,8 @@ class Gate:
 class Route(APIRoute):
     """A route behind the gate. Raises TypeError where it does not declare what it needs."""
 
-    def __init__(self, path: str, *positional: Any, **named: Any) -> None:
-        super().__init__(path, *positional, **named)
+    def __init__(self, path: str, *positional: Any, **options: Any) -> None:
+        super().__init__(path, *positional, **options)
         self.needed = _declared(path, self.dependencies)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -45,8 +45,8 @@ class _Deadline:
 class HttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with bounds on heads, replies and time."""
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.owner = ""
         self._limits = limits_of_process()
         self._left = False

@@ -50,10 +50,10 @@ class Limits:
         self.body_bytes = 0  # of all bodies in memory
         self.body_bytes_of: dict[str, int] = {}  # by address
 
-    async def serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """Reads the body (`bound` bytes at most) and has `app` serve the request while it holds a place."""
+    async def serve(self, app: ASGIApp, most: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """Reads the body (`most` bytes at most) and has `app` serve the request while it holds a place."""
         try:
-            await self._serve(app, bound, scope, receive, send)
+            await self._serve(app, most, scope, receive, send)
         except _Refused as refused:
             self.metrics.rejected.labels(refused.fault.code).inc()
             await _discard(receive, refused.body_left)
@@ -71,7 +71,7 @@ class Limits:
         with self._held_place():
             yield
 
-    async def _serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, app: ASGIApp, most: int, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         coding = headers.get("content-encoding", "identity").strip().lower()
@@ -79,7 +79,7 @@ class Limits:
             raise _Refused(EncodedBody(f"the body is encoded as {coding[:80]!r}; send it as it is"), body_left=True)
         self._check_place(body_left=has_body)
         with self._budget(scope) as budget:
-            body = await self._read(receive, bound, headers, budget) if has_body else b""
+            body = await self._read(receive, most, headers, budget) if has_body else b""
             self._check_place(body_left=False)
             with self._held_place():
                 whole = {"type": "http.request", "body": body, "more_body": False}
@@ -111,10 +111,10 @@ class Limits:
         finally:
             budget.give_back()
 
-    async def _read(self, receive: Receive, bound: int, headers: Headers, budget: "_Budget") -> bytes:
+    async def _read(self, receive: Receive, most: int, headers: Headers, budget: "_Budget") -> bytes:
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > bound:
-            raise _Refused(_too_large(f"{int(length):,}", bound), body_left=True)
+        if length.isdigit() and int(length) > most:
+            raise _Refused(_too_large(f"{int(length):,}", most), body_left=True)
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -125,8 +125,8 @@ class Limits:
                     if message["type"] == "http.disconnect":
                         raise ClientLeft
                     part = message.get("body", b"")
-                    if len(body) + len(part) > bound:
-                        raise _Refused(_too_large(f"more than {bound:,}", bound), message.get("more_body", False))
+                    if len(body) + len(part) > most:
+                        raise _Refused(_too_large(f"more than {most:,}", most), message.get("more_body", False))
                     budget.take(len(part))
                     body += part
                     more = message.get("more_body", False)
@@ -179,8 +179,8 @@ class _Refused(Exception):
         self.body_left = body_left  # the client may still be writing
 
 
-def _too_large(size: str, bound: int) -> BodyTooLarge:
-    return BodyTooLarge(f"the body has {size} bytes, and at most {bound:,} are taken here")
+def _too_large(size: str, most: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body has {size} bytes, and at most {most:,} are taken here")
 
 
 def replayed(message: Message, receive: Receive) -> Receive:

@@ -88,18 +88,18 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     return schema
 
 
-def _name_choices(described: Any) -> None:
+def _name_choices(schema: Any) -> None:
     """Puts a reference in the place of each choice (enum), so that generated clients have one type of it."""
-    if isinstance(described, list):
-        for one in described:
+    if isinstance(schema, list):
+        for one in schema:
             _name_choices(one)
-    if isinstance(described, dict):
-        name = next((name for name, values in CHOICES.items() if described.get("enum") == list(values)), None)
+    if isinstance(schema, dict):
+        name = next((name for name, values in CHOICES.items() if schema.get("enum") == list(values)), None)
         if name is not None:
             for field in ("enum", "type", "title"):
-                described.pop(field, None)
-            described["$ref"] = REF.format(model=name)
-        for one in described.values():
+                schema.pop(field, None)
+            schema["$ref"] = REF.format(model=name)
+        for one in schema.values():
             _name_choices(one)
 
 

@@ -52,9 +52,9 @@ def known_only(request: Request) -> None:
         raise RequestValidationError(errors)
 
 
-def _parameter_fault(name: str, count: int, known: list[str]) -> str:
-    if name not in known:
-        return f"Not known here; this address takes {', '.join(known) or 'none'}"
+def _parameter_fault(name: str, count: int, parameters: list[str]) -> str:
+    if name not in parameters:
+        return f"Not known here; this address takes {', '.join(parameters) or 'none'}"
     return f"Given {count} times; give it once" if count > 1 else ""
 
 

@@ -35,9 +35,9 @@ PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
 PHRASE = 240  # characters of a leader, or of a notice's words, at most
 
 
-def found(text: str, marked: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Characters of `text` that are not searched, with those `marked`: half open, rising, apart from one another."""
-    return joined([*marked, *(place for rule in RULES for place in rule(text))])
+def found(text: str, marks: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Characters of `text` that are not searched, with those of `marks`: half open, rising, apart from one another."""
+    return joined([*marks, *(place for rule in RULES for place in rule(text))])
 
 
 def joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -186,7 +186,7 @@ def _run_cuts(text: str, start: int, end: int) -> Iterator[int]:
         yield start
 
 
-def _block_end(text: str, start: int, forced: list[int]) -> int:
+def _block_end(text: str, start: int, cuts: list[int]) -> int:
     """The end of the block that begins at `start`: after a paragraph, else a line, else a blank, else a forced cut."""
     limit = start + BLOCK
     if limit >= len(text):
@@ -195,9 +195,9 @@ def _block_end(text: str, start: int, forced: list[int]) -> int:
         at = text.rfind(separator, start + BLOCK // 2, limit)
         if at >= 0:
             return at + len(separator)
-    cut = bisect_right(forced, limit)
-    if cut and forced[cut - 1] > start:
-        return forced[cut - 1]
+    cut = bisect_right(cuts, limit)
+    if cut and cuts[cut - 1] > start:
+        return cuts[cut - 1]
     blank = max((n for n in range(start + 1, limit) if text[n].isspace()), default=limit - 1)
     return blank + 1
 

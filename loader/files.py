@@ -46,14 +46,14 @@ class SourceFiles:
         paths: Iterable[Path],
         prefix: str = "",
         follow_links: bool = False,
-        known: KnownFiles | None = None,
+        memory: KnownFiles | None = None,
         *,
         ocr: bool = False,
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by origin, of the files that were read
         self._pages: dict[str, str] = {}  # ids of files' documents, by the digests of what they say
-        self.passed_over = 0  # documents of files that `known` knows to be unchanged
-        self._known = known
+        self.passed_over = 0  # documents of files that `memory` knows to be unchanged
+        self._known = memory
         self._ocr = ocr
         self._files = [file for path in paths for file in _files(path, follow_links)]
         self._prefix = prefix

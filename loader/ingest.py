@@ -41,9 +41,9 @@ async def ingest(
     corpus: str,
     progress: Progress = lambda summary: None,
     replace: bool = False,
-    refused: Callable[[str], None] = lambda id_: None,
+    refuse: Callable[[str], None] = lambda id_: None,
 ) -> Summary:
-    """Puts every document of `source` into `corpus`; calls `progress` after each, `refused` with ids not taken.
+    """Puts every document of `source` into `corpus`; calls `progress` after each, `refuse` with ids not taken.
 
     One of the same id that came from elsewhere stays, and its rival is skipped, unless `replace` is given.
 
@@ -52,7 +52,7 @@ async def ingest(
     Raises BadCorpusName, ClusterUnavailable, AnswerTimeout (after LATE_IN_A_ROW such documents) and other faults that
     are not one document's; what was put stays put, and running it again goes on from there.
     """
-    run = _Run(engine, corpus, progress, replace, refused)
+    run = _Run(engine, corpus, progress, replace, refuse)
     tasks = max(len(engine.shards.nodes()), 1) * PER_SHARD
     queue: _Queue = asyncio.Queue(maxsize=tasks)
     await run_all([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
@@ -64,9 +64,9 @@ class _Run:
     """One call of `ingest`; all its parts run in one loop."""
 
     def __init__(
-        self, engine: Engine, corpus: str, progress: Progress, replace: bool, refused: Callable[[str], None]
+        self, engine: Engine, corpus: str, progress: Progress, replace: bool, refuse: Callable[[str], None]
     ) -> None:
-        self._refused = refused
+        self._refused = refuse
         self._engine = engine
         self._corpus = corpus
         self._progress = progress

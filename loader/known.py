@@ -67,9 +67,9 @@ class KnownFiles:
     def __len__(self) -> int:
         return len(self._files)
 
-    def trust(self, listed: Mapping[str, str]) -> None:
+    def trust(self, origins: Mapping[str, str]) -> None:
         """Takes the documents that the corpus has now, id -> origin; records of others count no more."""
-        self._listed = listed
+        self._listed = origins
 
     def last(self, origin: str) -> tuple[Stamp, list[str]] | None:
         """Returns (stamp, ids) of the last reading; None where one of its documents is no longer in the corpus."""
@@ -88,10 +88,10 @@ class KnownFiles:
         record = self._files[origin]
         return str(record["page"]) if len(record["ids"]) == 1 else ""
 
-    def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
+    def learn(self, read: Mapping[str, FileRead], refusals: set[str]) -> None:
         """Remembers the files whose documents were all taken, and forgets the others that were read."""
         for origin, one in read.items():
-            if one.is_complete and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
+            if one.is_complete and len(one.ids) <= MAX_IDS and not refusals.intersection(one.ids):
                 self._files[origin] = {"stamp": one.stamp, "ids": one.ids, "page": one.page}
             else:
                 self._files.pop(origin, None)

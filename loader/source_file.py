@@ -241,11 +241,11 @@ def _chain(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, seen: int, encoding: str, final: bool = False) -> str:
+def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, at: int, encoding: str, final: bool = False) -> str:
     try:
         return decoder.decode(chunk, final)
     except UnicodeDecodeError:
-        raise BadDocument(f"invalid {encoding_name(encoding)} after byte {seen}; save it as UTF-8") from None
+        raise BadDocument(f"invalid {encoding_name(encoding)} after byte {at}; save it as UTF-8") from None
 
 
 def printable(name: str) -> str:

@@ -35,16 +35,16 @@ class Summary:
         else:
             self.textless[item.kind] = self.textless.get(item.kind, 0) + 1
 
-    def count(self, document: Document, done: Ingested, late: bool = False) -> None:
+    def count(self, document: Document, outcome: Ingested, late: bool = False) -> None:
         """Counts a document's outcome; `late`: an earlier try of this run has put it there."""
         size = bytes_of(document)
-        if done.changed or late:
+        if outcome.changed or late:
             self.documents += 1
             self.bytes_written += size
         else:
             self.unchanged += 1
-        self.passages += done.passages
-        self.characters += done.characters
+        self.passages += outcome.passages
+        self.characters += outcome.characters
         self.bytes += size
 
     @property

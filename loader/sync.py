@@ -41,22 +41,22 @@ class PageReading(Reading, Protocol):
 
 
 async def sync(
-    engine: Engine, reading: SourceFiles, options: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: SourceFiles, options: SyncOptions, memory: KnownFiles, progress: Progress
 ) -> Summary:
     """Passes over the files of `reading` once. Raises what `ingest` does; BadDocument for an empty folder to prune."""
     if options.prune:
         _check_roots(options, reading)
-    summary = await refresh(engine, reading, options, known, progress)
+    summary = await refresh(engine, reading, options, memory, progress)
     if options.prune:
         summary.removed = await _prune(engine, reading, options)
     return summary
 
 
 async def sync_pages(
-    engine: Engine, reading: PageReading, options: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: PageReading, options: SyncOptions, memory: KnownFiles, progress: Progress
 ) -> Summary:
     """Makes one pass over pages of the web. Raises what `ingest` raises."""
-    summary = await refresh(engine, reading, options, known, progress)
+    summary = await refresh(engine, reading, options, memory, progress)
     if options.prune:
         origins = await _listed(engine, options.corpus)
         surplus = [
@@ -67,16 +67,16 @@ async def sync_pages(
 
 
 async def refresh(
-    engine: Engine, reading: Reading, options: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: Reading, options: SyncOptions, memory: KnownFiles, progress: Progress
 ) -> Summary:
     """Puts new documents, and remembers them; removes nothing. Raises what `ingest` raises."""
-    origins = await _listed(engine, options.corpus) if len(known) and not options.again else {}
-    known.trust(origins)
+    origins = await _listed(engine, options.corpus) if len(memory) and not options.again else {}
+    memory.trust(origins)
     refusals = set[str]()
     summary = await ingest(engine, reading, options.corpus, progress, options.replace, refusals.add)
     summary.unchanged += reading.passed_over
-    known.learn(reading.read, refusals)
-    known.save()
+    memory.learn(reading.read, refusals)
+    memory.save()
     return summary
 
 

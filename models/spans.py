@@ -101,10 +101,10 @@ def _probabilities(logits: NDArray[np.float32], context: slice) -> tuple[NDArray
     return shares[1:], float(shares[0])
 
 
-def merge(text: str, tokens: PassageTokens, decoded: Sequence[Decoded], to_words: bool) -> list[Candidate]:
+def merge(text: str, tokens: PassageTokens, readings: Sequence[Decoded], to_words: bool) -> list[Candidate]:
     """The answers of all windows; those with the same words, whatever their case, are one, whose scores add up."""
     candidates: dict[str, Candidate] = {}
-    for one in decoded:
+    for one in readings:
         for first, last, score in zip(one.starts.tolist(), one.ends.tolist(), one.scores.tolist(), strict=True):
             start, end = _characters(tokens, first, last, to_words)
             words = text[start:end].lower()

@@ -135,7 +135,7 @@ class Calls:
         return await future
 
     def _send(
-        self, rights: Rights, commands: Sequence[Command], done: Callable[[bytes], object], flags: bytes = RUN
+        self, rights: Rights, commands: Sequence[Command], on_reply: Callable[[bytes], object], flags: bytes = RUN
     ) -> None:
         if len(commands) > MAX_CALLS:
             raise ValueError(f"{len(commands)} commands in one call, at most {MAX_CALLS}; split them")
@@ -156,7 +156,7 @@ class Calls:
             ]
         payload = frames.pack(items)
         id = next(self._ids)
-        self._waiting[id] = (len(commands), done)
+        self._waiting[id] = (len(commands), on_reply)
         try:
             self._link.send(Type.CALL, id, payload)
         except (frames.PayloadTooLarge, OSError):

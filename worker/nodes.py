@@ -31,10 +31,10 @@ CONNECTIONS = 16  # to one peer; one more waits for a free one
 
 
 class Cluster:
-    def __init__(self, calls: Calls, node: str, enabled: bool, role: str) -> None:
+    def __init__(self, calls: Calls, node: str, is_enabled: bool, role: str) -> None:
         self._calls = calls
         self.node = node  # this node's id, 40 hex digits
-        self.enabled = enabled
+        self.enabled = is_enabled
         self.role = role  # 'master' or 'replica'; changed by the reading thread, read by all
         self._nodes: list[Node] | None = None  # None before the first look
         self._master: Node | None = None  # of this shard: this node or whom it replicates

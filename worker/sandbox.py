@@ -273,8 +273,8 @@ def _without_complaint(copy: Callable[..., None]) -> Callable[..., None]:
     """Lets shutil.copy and its like go on: their copies have the modes and times of new files, as all in here have."""
 
     @wraps(copy)
-    def tried(*arguments: object, **named: object) -> None:
+    def tried(*arguments: object, **options: object) -> None:
         with suppress(PermissionError):
-            copy(*arguments, **named)
+            copy(*arguments, **options)
 
     return tried

@@ -20,11 +20,11 @@ Work = Callable[[], None]
 
 class SocketThreads:
     def __init__(
-        self, link: Link, handle: Callable[[Frame], Work | None], handled: Callable[[], None] = lambda: None
+        self, link: Link, handle: Callable[[Frame], Work | None], on_turn: Callable[[], None] = lambda: None
     ) -> None:
         self._link = link
         self._handle = handle
-        self._handled = handled  # all that came together
+        self._handled = on_turn  # all that came together
         self._lead = threading.Lock()
 
     def serve(self) -> None:
@@ -41,10 +41,10 @@ class SocketThreads:
             frames = self._link.receive()
             return None if frames is None else self.handle(frames)
 
-    def handle(self, arrived: Iterable[Frame]) -> list[Work]:
+    def handle(self, frames: Iterable[Frame]) -> list[Work]:
         """Handles frames in order; returns what they leave to do."""
         works = []
-        for frame in arrived:  # no comprehension: it would be a frame more on each way to a function
+        for frame in frames:  # no comprehension: it would be a frame more on each way to a function
             work = self._handle(frame)
             if work is not None:
                 works.append(work)

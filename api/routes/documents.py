@@ -139,9 +139,9 @@ def _parse(body: bytes) -> dict[str, Any] | list[Any]:
     return content
 
 
-async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: State) -> Response:
+async def _add_one(fields: dict[str, Any], corpus: str, request: Request, state: State) -> Response:
     try:
-        document = NewDocument.model_validate(sent).document(corpus)
+        document = NewDocument.model_validate(fields).document(corpus)
     except ValidationError as error:
         fault, at = problems.invalid(error.errors())
         state.metrics.documents.labels("refused").inc()
@@ -150,7 +150,7 @@ async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: S
     return as_json(outcome, 201 if outcome.changed else 200)
 
 
-async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
+async def _add_list(rows: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
     request_id = problems.request_id(request.scope)
     first: dict[tuple[str | None, str], int] = {}  # (corpus, id) -> its place in the list
 
@@ -168,7 +168,7 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
         )
         return _refused(document.id, fault_twice, request_id)
 
-    results = await _add_each([read(n, one) for n, one in enumerate(sent)], request_id, state)
+    results = await _add_each([read(n, one) for n, one in enumerate(rows)], request_id, state)
     refused = sum(result.problem is not None for result in results)
     outcomes = Outcomes(results=results, taken=len(results) - refused, refused=refused)
     return as_json(outcomes, 207 if refused else 200, without_none=True)
@@ -202,12 +202,12 @@ async def _add_each(read: Sequence[Document | Outcome], request_id: str, state: 
     return outcomes
 
 
-def _outcome(document: Document, done: Ingested | Exception, request_id: str, state: State) -> Outcome:
-    if isinstance(done, Exception):
-        problem = problems.explain(done, request_id)
+def _outcome(document: Document, result: Ingested | Exception, request_id: str, state: State) -> Outcome:
+    if isinstance(result, Exception):
+        problem = problems.explain(result, request_id)
         return Outcome(document=document.id, status=problem.status, problem=problem)
-    state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
-    return Outcome(document=document.id, status=201 if done.changed else 200, ingested=done)
+    state.metrics.documents.labels("changed" if result.changed else "unchanged").inc()
+    return Outcome(document=document.id, status=201 if result.changed else 200, ingested=result)
 
 
 async def _put(document: Document, state: State) -> Ingested:

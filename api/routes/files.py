@@ -210,12 +210,12 @@ async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | N
     return _task_reply(task)
 
 
-def _task_id(sent: str | None, corpus: str) -> str:
+def _task_id(idempotency_key: str | None, corpus: str) -> str:
     """Returns the task's id, one for each Idempotency-Key of a bearer and a corpus: a repeated call finds its task."""
-    if sent is None:
+    if idempotency_key is None:
         return secrets.token_hex(16)
     key = bearer.key.get()
-    return blake2b("\0".join((key.id if key else "", corpus, sent)).encode(), digest_size=16).hexdigest()
+    return blake2b("\0".join((key.id if key else "", corpus, idempotency_key)).encode(), digest_size=16).hexdigest()
 
 
 def _task_reply(task: Task) -> Response:

@@ -110,22 +110,22 @@ class Answer:
         request = ranking.request if ranking is not None else ""
         return f"request {request or 'without an id'}, corpus {ask.corpus}, k {ask.k}"
 
-    def _check(self, parsed: keys.AnswerKey) -> None:
+    def _check(self, ask: keys.AnswerKey) -> None:
         """Raises BadLimit, WrongShard."""
-        if not 1 <= parsed.k <= MAX_K:
-            raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
+        if not 1 <= ask.k <= MAX_K:
+            raise BadLimit(f"k={ask.k} is outside 1 to {MAX_K}; choose a number in between")
         own = self._runtime.hashtag()
-        if parsed.tag != own:
+        if ask.tag != own:
             raise WrongShard(
-                f"the shard of {{{parsed.tag}}} can't be asked here, where the tag is {{{own}}}: its slot has moved, "
+                f"the shard of {{{ask.tag}}} can't be asked here, where the tag is {{{own}}}: its slot has moved, "
                 "or is moving; RG.TRIGGER Corpora tells the tags"
             )
 
-    async def _answer(self, parsed: keys.AnswerKey) -> ShardReading:
+    async def _answer(self, ask: keys.AnswerKey) -> ShardReading:
         phases = Phases()
-        question, filter_, among = self._question_of(parsed)
+        question, filter_, among = self._question_of(ask)
         question_ids = self._tokenizer.question(question)
-        ranking, memory, new = await self._passages(parsed, (question, filter_, among), phases)
+        ranking, memory, new = await self._passages(ask, (question, filter_, among), phases)
         every = zip(new, map(self._pieces, new), strict=True)
         pieces = [named_rows.read_of(one, piece, question) for one, piece in every]
         rows = [
@@ -133,47 +133,47 @@ class Answer:
             for passage, piece in zip(new, pieces, strict=True)
         ]
         phases.done("tokenise")
-        readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
+        readings, scoring = await self._read(ask.model, new, pieces, rows, phases)
         readings |= memory
         best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
-        self._stages[_stage(parsed, ranking.epoch)] = readings
+        self._stages[_stage(ask, ranking.epoch)] = readings
         phases.done("span")
         return ShardReading(
             tag=self._runtime.hashtag(),
             epoch=ranking.epoch,
-            model=parsed.model,
+            model=ask.model,
             question=question,
             spans=best,
-            passages={key: readings[key].passage for key, _ in ranking.passages[: parsed.k]},
+            passages={key: readings[key].passage for key, _ in ranking.passages[: ask.k]},
             scores=scoring,
             us=phases.total(),
             batch=len(rows),
         )
 
-    def _question_of(self, parsed: keys.AnswerKey) -> Asked:
+    def _question_of(self, ask: keys.AnswerKey) -> Asked:
         """Returns it in full: a long one, and one with a filter or among several corpora, stands hashed in its key, and
         was ranked just before."""
-        if not parsed.question.startswith(keys.HASHED):
-            return checks.question(parsed.question), "", ""
-        ranking = self._rankings.remembered(parsed.corpus, parsed.question)
+        if not ask.question.startswith(keys.HASHED):
+            return checks.question(ask.question), "", ""
+        ranking = self._rankings.remembered(ask.corpus, ask.question)
         if ranking is None:
             raise BadKey(
-                f"this shard does not know the question or filter {parsed.question}; send RG.TRIGGER Rank with it first"
+                f"this shard does not know the question or filter {ask.question}; send RG.TRIGGER Rank with it first"
             )
         return ranking.question, ranking.filter_, ranking.among
 
     # ---- passages
 
     async def _passages(
-        self, parsed: keys.AnswerKey, question: Asked, phases: Phases
+        self, ask: keys.AnswerKey, question: Asked, phases: Phases
     ) -> tuple[ShardRanking, dict[str, PassageReading], list[Loaded]]:
         """The best k: what an earlier stage read of them, and the others, read from the keyspace. One that is gone
         leaves the index, and the next best comes in."""
         for _ in range(ATTEMPTS):
-            ranking = await self._ranking(parsed, question)
+            ranking = await self._ranking(ask, question)
             phases.done("rank")
-            best = ranking.passages[: parsed.k]
-            memory = self._known(_stage(parsed, ranking.epoch), best)
+            best = ranking.passages[: ask.k]
+            memory = self._known(_stage(ask, ranking.epoch), best)
             new = [(key, score) for key, score in best if key not in memory]
             passages = await self._load(new)
             phases.done("load")
@@ -181,27 +181,27 @@ class Answer:
                 return ranking, memory, [passage for passage in passages if passage is not None]
             # The index has them, the keyspace has not.
             await self._sync.bring_in({name for (name, _), one in zip(new, passages, strict=True) if one is None})
-        raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
+        raise ClusterUnavailable(f"passages of corpus {ask.corpus!r} are leaving this shard; ask again in a moment")
 
-    async def _ranking(self, parsed: keys.AnswerKey, question: Asked) -> ShardRanking:
+    async def _ranking(self, ask: keys.AnswerKey, question: Asked) -> ShardRanking:
         await self._sync.synced()
         text, filter_, among = question
-        ranking = self._rankings.remembered(parsed.corpus, keys.question_in_key(*question))
-        if ranking is not None and ranking.reaches(parsed.k) and ranking.epoch == await self._sync.epoch(parsed.corpus):
+        ranking = self._rankings.remembered(ask.corpus, keys.question_in_key(*question))
+        if ranking is not None and ranking.reaches(ask.k) and ranking.epoch == await self._sync.epoch(ask.corpus):
             return ranking
-        anew = None if ranking is None else await self._rankings.rank_again(parsed.corpus, ranking, parsed.k)
+        anew = None if ranking is None else await self._rankings.rank_again(ask.corpus, ranking, ask.k)
         if anew is None and among:  # whose numbers this shard can't ask for: they are not this corpus' alone
             raise ClusterUnavailable(f"the ranking among {among[:80]} is too old to be read by; ask again")
-        return anew or await self._rankings.rank(parsed.corpus, text, parsed.k, filter_)
+        return anew or await self._rankings.rank(ask.corpus, text, ask.k, filter_)
 
-    async def _load(self, ranked: list[tuple[str, float]]) -> list[Loaded | None]:
-        if not ranked:
+    async def _load(self, pairs: list[tuple[str, float]]) -> list[Loaded | None]:
+        if not pairs:
             return []
-        firsts = list(dict.fromkeys(keys.first_passage(key) for key, _ in ranked))
+        firsts = list(dict.fromkeys(keys.first_passage(key) for key, _ in pairs))
         commands: list[tuple[str, ...]] = []
         for first in firsts:
             commands += [("HMGET", keys.doc_of_passage(first), "metadata", "digest"), ("HGET", first, "title")]
-        for key, _ in ranked:
+        for key, _ in pairs:
             commands.append(("HMGET", key, "text", "start", "places", "path"))
             commands.append(("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"))
         replies = await self._runtime.calls(commands)
@@ -209,7 +209,7 @@ class Answer:
         of_passages = replies[2 * len(firsts) :]
         return [
             loaded(key, score, hash, blob, *documents[keys.first_passage(key)])
-            for (key, score), hash, blob in zip(ranked, of_passages[::2], of_passages[1::2], strict=True)
+            for (key, score), hash, blob in zip(pairs, of_passages[::2], of_passages[1::2], strict=True)
         ]
 
     # ---- reading
@@ -263,19 +263,19 @@ class Answer:
 
     # ---- storing
 
-    def _store(self, key: str, parsed: keys.AnswerKey, reading: ShardReading) -> None:
-        task = asyncio.create_task(self._set(key, parsed, reading))
+    def _store(self, key: str, ask: keys.AnswerKey, reading: ShardReading) -> None:
+        task = asyncio.create_task(self._set(key, ask, reading))
         self._stores.add(task)
         task.add_done_callback(self._stores.discard)
 
-    async def _set(self, key: str, parsed: keys.AnswerKey, reading: ShardReading) -> None:
+    async def _set(self, key: str, ask: keys.AnswerKey, reading: ShardReading) -> None:
         await asyncio.sleep(STORE_AFTER)
-        if parsed.epoch != reading.epoch or not self._epochs.is_current(parsed.corpus, parsed.tag, reading.epoch):
+        if ask.epoch != reading.epoch or not self._epochs.is_current(ask.corpus, ask.tag, reading.epoch):
             return
         (reply,) = await self._runtime.calls([("SET", key, reading.json(), "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
             self._runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
 
-def _stage(parsed: keys.AnswerKey, epoch: int) -> Stage:
-    return parsed.corpus, parsed.model, parsed.question, epoch
+def _stage(ask: keys.AnswerKey, epoch: int) -> Stage:
+    return ask.corpus, ask.model, ask.question, epoch

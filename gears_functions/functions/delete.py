@@ -27,9 +27,9 @@ class Delete:
         (key,) = arguments.words(record, "Delete <doc key>", 1, 1)
         keys.parse_doc(key)
         await permissions.to_delete(self._runtime, key)
-        async with self._lock.hold(key) as name:
+        async with self._lock.hold(key) as doc:
             was_there = bool(await self._runtime.call("EXISTS", key))
-            removal = await self._removal.remove(key, name, [("UNLINK", key)] if was_there else [])
+            removal = await self._removal.remove(key, doc, [("UNLINK", key)] if was_there else [])
         tag = self._runtime.hashtag()
-        reply = {"tag": tag, "document": name.document, "deleted": was_there}
+        reply = {"tag": tag, "document": doc.document, "deleted": was_there}
         return orjson.dumps({**reply, "passages": removal.passages, "epoch": removal.epoch}).decode()

@@ -92,23 +92,23 @@ class Ingest:
             raise
 
     async def _put(self, key: str, fields: Fields, may_replace: bool, start: asyncio.Event) -> Written:
-        async with self._lock.hold(key) as name:
+        async with self._lock.hold(key) as doc:
             start.set()
-            self._writer.check_dropping(name)
+            self._writer.check_dropping(doc)
             before = await document_hash.stored(self._runtime, key)
             if before is None:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
             if not may_replace:
-                _check_origin(name, fields, before)
-            return await self._writer.put(key, name, fields, before, ("HSET", key, *fields.pairs()))
+                _check_origin(doc, fields, before)
+            return await self._writer.put(key, doc, fields, before, ("HSET", key, *fields.pairs()))
 
 
-def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:
+def _check_origin(before: keys.DocKey, fields: Fields, old: Stored) -> None:
     """Raises IdTaken unless the id is free, or its document is of the same origin or says the same."""
-    if stored.text is None or stored.origin == fields.origin or stored.text == fields.text.encode():
+    if old.text is None or old.origin == fields.origin or old.text == fields.text.encode():
         return
-    owner = f"comes from {stored.origin}" if stored.origin else "was put by a client, not from a file"
+    owner = f"comes from {old.origin}" if old.origin else "was put by a client, not from a file"
     raise IdTaken(
-        f"the id {parsed.document!r} is taken: its document {owner} and says something else; "
+        f"the id {before.document!r} is taken: its document {owner} and says something else; "
         "give these files ids of their own (--prefix NAME/), or --replace it"
     )

@@ -89,8 +89,8 @@ class IngestMany:
         outcomes: dict[str, Written] = {}
         try:
             async with self._lock.hold_all([one.key for one in rows]) as documents:
-                for name in documents.values():
-                    self._writer.check_dropping(name)
+                for doc in documents.values():
+                    self._writer.check_dropping(doc)
                 stored = await document_hash.stored_of(self._runtime, [one.key for one in rows])
                 new = list[New]()
                 for row, before in zip(rows, stored, strict=True):
@@ -109,20 +109,20 @@ class IngestMany:
                 outcomes[one.key] = await self._ingest.put(one.key, one.fields, may_replace, asyncio.Event())
         return outcomes
 
-    def _is_new(self, parsed: keys.DocKey, stored: Stored | None) -> bool:
-        is_known = self._sync.index(parsed.corpus).table.count_of(parsed.document) > 0
-        return stored is not None and stored.text is None and stored.passages is None and not is_known
+    def _is_new(self, doc: keys.DocKey, before: Stored | None) -> bool:
+        is_known = self._sync.index(doc.corpus).table.count_of(doc.document) > 0
+        return before is not None and before.text is None and before.passages is None and not is_known
 
 
-def _is_same(sent: Sent, stored: Stored) -> bool:
-    is_cut = stored.digest == sent.digest and stored.passages is not None
-    return is_cut and document_hash.encoded(sent.fields) == stored.fields
+def _is_same(row: Sent, before: Stored) -> bool:
+    is_cut = before.digest == row.digest and before.passages is not None
+    return is_cut and document_hash.encoded(row.fields) == before.fields
 
 
-def _read(corpus: str, packed: str) -> list[Sent | None]:
+def _read(corpus: str, rows_json: str) -> list[Sent | None]:
     """Returns None for a document that is refused, or names a key a second time. Any thread."""
     try:
-        pairs = [(str(key), list(map(str, words))) for key, words in orjson.loads(packed)]
+        pairs = [(str(key), list(map(str, words))) for key, words in orjson.loads(rows_json)]
     except (orjson.JSONDecodeError, TypeError, ValueError) as error:
         raise BadData(f"the documents can't be read ({str(error)[:80]}); the form is RG.TRIGGERONKEY {USAGE}") from None
     if len(pairs) > MAX_DOCUMENTS:
@@ -139,16 +139,16 @@ def _read(corpus: str, packed: str) -> list[Sent | None]:
     return rows
 
 
-def _parts(sent: Sequence[Sent]) -> Iterator[Sequence[Sent]]:
+def _parts(rows: Sequence[Sent]) -> Iterator[Sequence[Sent]]:
     first = size = 0
-    for n, one in enumerate(sent):
+    for n, one in enumerate(rows):
         if n - first == AT_ONCE or (n > first and size + len(one.fields.text) > CHARACTERS):
-            yield sent[first:n]
+            yield rows[first:n]
             first, size = n, 0
         size += len(one.fields.text)
-    if first < len(sent):
-        yield sent[first:]
+    if first < len(rows):
+        yield rows[first:]
 
 
-def _outcome(sent: Sent, written: Written | None) -> list[Any] | None:
-    return None if written is None else [written.passages, len(sent.fields.text), written.is_changed]
+def _outcome(row: Sent, outcome: Written | None) -> list[Any] | None:
+    return None if outcome is None else [outcome.passages, len(row.fields.text), outcome.is_changed]

@@ -81,14 +81,14 @@ def _reads(name: str) -> tuple[tuple[str, ...], ...]:
     return ("HMGET", name, "text", "start", "places"), title, ("HGET", keys.doc_of_passage(name), "metadata")
 
 
-def _names(corpus: str, listed: str) -> list[str]:
+def _names(corpus: str, keys_json: str) -> list[str]:
     """Raises BadData, BadKey."""
     try:
-        names = orjson.loads(listed)
+        names = orjson.loads(keys_json)
     except orjson.JSONDecodeError as error:
         raise BadData(f"the keys are not JSON: {error}; send a list of passage keys") from None
     if not isinstance(names, list) or len(names) > MAX_LIMIT or not all(isinstance(name, str) for name in names):
-        raise BadData(f"keys={listed[:80]!r} is no list of at most {MAX_LIMIT:,} passage keys")
+        raise BadData(f"keys={keys_json[:80]!r} is no list of at most {MAX_LIMIT:,} passage keys")
     for name in names:
         if keys.parse_passage(name).corpus != corpus:
             raise BadData(f"{name[:80]!r} is no passage of the corpus {corpus!r}; send keys of one corpus")

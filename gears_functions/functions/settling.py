@@ -55,12 +55,12 @@ class Settling:
             self._runtime.log(f"{key[:120]!r} is left alone: its name is not UTF-8", "warning")
             return False
         try:
-            name = keys.parse_doc(key)
-            if self._sync.dropped.covers(name.corpus, name.tag):
+            doc = keys.parse_doc(key)
+            if self._sync.dropped.covers(doc.corpus, doc.tag):
                 if event.get("event") not in REMOVALS:
                     await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
                 return False
-            return await self._agree_once_possible(key, name)
+            return await self._agree_once_possible(key, doc)
         except BadKey as error:
             self._runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:
@@ -70,12 +70,12 @@ class Settling:
             self._runtime.log(f"{key!r} is left alone: {error}", "verbose")
         return False
 
-    async def _agree_once_possible(self, key: str, parsed: keys.DocKey) -> bool:
+    async def _agree_once_possible(self, key: str, doc: keys.DocKey) -> bool:
         """Waits while the shard's tag is leaving and the document stays. Raises redis.ResponseError."""
         while True:
             try:
                 async with self._lock.hold(key):
-                    return await self._agree(key, parsed)
+                    return await self._agree(key, doc)
             except ResponseError as error:
                 if not is_between_shards(error) or not (await slots.look(self._runtime)).holds(key):
                     raise
@@ -109,19 +109,19 @@ class Settling:
             self._runtime.log(f"{key!r} can't be settled: {error}", "verbose")
         await asyncio.sleep(SETTLE_PAUSE)
 
-    async def _agree(self, key: str, name: keys.DocKey) -> bool:
+    async def _agree(self, key: str, doc: keys.DocKey) -> bool:
         before = await document_hash.stored(self._runtime, key)
         if before is not None and before.is_huge:
             most = f"more than {document_hash.MAX_BYTES:,} bytes; shorten its text or its title"
             self._runtime.log(f"not searchable: document {key!r} has {most}", "warning")
         if before is None or before.text is None:
             self._writer.quarantine.forget(key)
-            await self._removal.unfit(key, name)
+            await self._removal.unfit(key, doc)
             return False
         try:
             fields = await asyncio.to_thread(document_hash.from_hash, key, before.fields)
-            return (await self._writer.put(key, name, fields, before)).is_changed
+            return (await self._writer.put(key, doc, fields, before)).is_changed
         except (BadDocument, DocumentTooLarge) as error:
             self._runtime.log(f"not searchable: {error}", "warning")
-            await self._removal.unfit(key, name)
+            await self._removal.unfit(key, doc)
             return False

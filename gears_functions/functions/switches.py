@@ -20,11 +20,11 @@ from shardqa.worker.runtime import Runtime
 
 
 class Switches:
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, unbridged: Marks) -> None:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, without_bridges: Marks) -> None:
         self._runtime = runtime
         self._sync = sync
         self._lexical = lexical
-        self._unbridged = unbridged
+        self._unbridged = without_bridges
 
     async def dense(self, record: Record) -> str:
         return await self._choose(record, "Dense", self._lexical)

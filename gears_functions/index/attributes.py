@@ -75,9 +75,9 @@ class Attributes:
         self._pairs: dict[str, frozenset[Pair]] = {}  # of each document
         self._documents: LRUCache[str, frozenset[str]] = LRUCache(REMEMBERED)  # by filter
 
-    def add(self, document: str, title: str, packed: str) -> None:
-        """`packed` is its metadata as JSON."""
-        pairs = {(filters.TITLE, filters.kind_of(title)), *filters.values_of(metadata.unpack(packed))}
+    def add(self, document: str, title: str, metadata_json: str) -> None:
+        """Adds a document with its metadata as JSON."""
+        pairs = {(filters.TITLE, filters.kind_of(title)), *filters.values_of(metadata.unpack(metadata_json))}
         self._pairs[document] = frozenset(pairs)
         for name, value in pairs:
             self._fields.setdefault(name, _Field()).add(value, document)

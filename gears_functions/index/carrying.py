@@ -49,14 +49,14 @@ def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
 
 
 def carried(
-    scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, chosen: Chosen | None
+    scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, choice: Chosen | None
 ) -> dict[int, Carried]:
     """Returns by row of the scores the best passage of each document that a bridge leads to."""
     leads = {table.numbers[name]: lead for name, lead in sources(crossings, titles).items() if name in table.numbers}
     is_led_to = np.zeros(len(table.passages_of), dtype=np.bool_)
     is_led_to[list(leads)] = True
-    slots = np.flatnonzero(is_led_to[as_array(table.document)] & (table.living() if chosen is None else chosen.mask))
-    rows = slots if chosen is None else np.searchsorted(chosen.slots, slots)
+    slots = np.flatnonzero(is_led_to[as_array(table.document)] & (table.living() if choice is None else choice.mask))
+    rows = slots if choice is None else np.searchsorted(choice.slots, slots)
     best = dict[int, tuple[float, str, int]]()  # by document: the least of (-score, key), and its row
     for slot, row, number in zip(slots.tolist(), rows.tolist(), as_array(table.document)[slots].tolist(), strict=True):
         candidate = (-float(scores[row]), table.keys[slot], row)

@@ -89,12 +89,12 @@ class Index:
             self.catalogue.describe(name.document, title, info)
         return True
 
-    def put_vector(self, key: str, stored: StoredVector) -> bool:
+    def put_vector(self, key: str, vector: StoredVector) -> bool:
         """Gives a passage its vector; False where it is not here, or the vector is of another text."""
         slot = self.table.slots.get(key)
-        if slot is None or stored.digest != self.table.digests[slot]:
+        if slot is None or vector.digest != self.table.digests[slot]:
             return False
-        self.table.vectors.put(slot, stored.encoder, stored.vector)
+        self.table.vectors.put(slot, vector.encoder, vector.vector)
         return True
 
     def remove(self, key: str) -> bool:
@@ -195,21 +195,21 @@ class Index:
         touched = np.flatnonzero(scores > 0)
         return _best(self.table.keys, touched if choice is None else choice.slots[touched], scores[touched], limit)
 
-    def _scores(self, query: Query, statistics: CorpusStatistics, chosen: Chosen | None) -> NDArray[np.float64]:
+    def _scores(self, query: Query, statistics: CorpusStatistics, choice: Chosen | None) -> NDArray[np.float64]:
         """Scores the rows before anything is carried, float64 [rows]."""
-        selection = self._everything() if chosen is None else self._selected(chosen)
+        selection = self._everything() if choice is None else self._selected(choice)
         scores = selection.scores(query, statistics)
         if statistics.near is not None:
             cosines = self.table.vectors.cosines(statistics.near.encoder, statistics.near.vector, len(self.table.keys))
             idf = bm25.total_idf(query, statistics)
-            scores = vectors.fused(scores, cosines if chosen is None else cosines[chosen.slots], idf)
-        if chosen is None:
+            scores = vectors.fused(scores, cosines if choice is None else cosines[choice.slots], idf)
+        if choice is None:
             scores[~self.table.living()] = 0.0
         return scores
 
-    def first_words(self, ranked: Sequence[tuple[str, float]]) -> list[list[str]]:
+    def first_words(self, pairs: Sequence[tuple[str, float]]) -> list[list[str]]:
         """Lists the content terms of the first passages of a ranking, in order."""
-        return [self.table.body.first_part(self.table.slots[key]) for key, _ in ranked[: bridges.FIRST]]
+        return [self.table.body.first_part(self.table.slots[key]) for key, _ in pairs[: bridges.FIRST]]
 
     def titles_in(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:
         """Returns the titles that these texts name, of what `view` shows, with counts. Raises BadFilter."""
@@ -234,12 +234,12 @@ class Index:
             as_array(self.table.title_words),
         )
 
-    def _selected(self, chosen: Chosen) -> Selection:
+    def _selected(self, choice: Chosen) -> Selection:
         return Selection(
-            Field(self.table.body, chosen.mask, chosen),
-            Field(self.table.title, chosen.mask, chosen),
-            as_array(self.table.words)[chosen.slots],
-            as_array(self.table.title_words)[chosen.slots],
+            Field(self.table.body, choice.mask, choice),
+            Field(self.table.title, choice.mask, choice),
+            as_array(self.table.words)[choice.slots],
+            as_array(self.table.title_words)[choice.slots],
         )
 
     def _of_filter(self, filter_: str) -> Chosen:

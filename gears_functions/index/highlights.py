@@ -68,12 +68,12 @@ def _fold(character: str) -> str:
     return unicodedata.normalize("NFKD", character).translate(analysis.marks()).casefold()
 
 
-def _without_possessives(folded: str, places: list[Range]) -> tuple[str, list[Range]]:
+def _without_possessives(text: str, places: list[Range]) -> tuple[str, list[Range]]:
     ranges, last = list[tuple[int, int]](), 0
-    for match in analysis.POSSESSIVE.finditer(folded):
+    for match in analysis.POSSESSIVE.finditer(text):
         ranges.append((last, match.start()))
         last = match.end()
     if not ranges:
-        return folded, places
-    ranges.append((last, len(folded)))
-    return "".join(folded[a:b] for a, b in ranges), [place for a, b in ranges for place in places[a:b]]
+        return text, places
+    ranges.append((last, len(text)))
+    return "".join(text[a:b] for a, b in ranges), [place for a, b in ranges for place in places[a:b]]

@@ -38,8 +38,8 @@ class Chosen:
 class Field:
     """The postings of body or title in a selection; each term is looked up once."""
 
-    def __init__(self, postings: Postings, mask: NDArray[np.bool_] | None, chosen: Chosen | None) -> None:
-        self._postings, self._mask, self._chosen = postings, mask, chosen
+    def __init__(self, postings: Postings, mask: NDArray[np.bool_] | None, choice: Chosen | None) -> None:
+        self._postings, self._mask, self._chosen = postings, mask, choice
         self._places: dict[str, NDArray[np.int32]] = {}
         self._counts: dict[str, Counts] = {}
 

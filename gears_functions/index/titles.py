@@ -31,9 +31,9 @@ class Titles:
         """Documents that can be named."""
         return len(self._of)
 
-    def put(self, document: str, title: str, analysed: Analysed) -> None:
+    def put(self, document: str, title: str, terms: Analysed) -> None:
         self.remove(document)
-        forms = _forms(title, analysed)
+        forms = _forms(title, terms)
         if not forms:
             return
         self._of[document] = forms
@@ -76,11 +76,11 @@ class Titles:
         return self._documents.get(title, {})
 
 
-def _forms(title: str, analysed: Analysed) -> tuple[str, ...]:
+def _forms(title: str, terms: Analysed) -> tuple[str, ...]:
     """Returns the ways in which a text may call it."""
     plain = NOTE.sub("", title)
     head = REST.sub("", plain)
-    ways = [analysed.content] if plain == title else [analysed.content, analyse(plain).content]
+    ways = [terms.content] if plain == title else [terms.content, analyse(plain).content]
     if head != plain and len(words := _of_head(head).content) >= HEAD:
         ways.append(words)
     return tuple(dict.fromkeys(" ".join(words) for words in ways if 0 < len(words) <= bridges.LONGEST))

@@ -28,8 +28,8 @@ class DocumentLock:
 
         Where the change fails, its part of the index is read back from the keyspace. Raises BadKey.
         """
-        async with self.hold_all([key]) as names:
-            yield names[key]
+        async with self.hold_all([key]) as docs:
+            yield docs[key]
 
     @asynccontextmanager
     async def hold_all(self, names: Collection[str]) -> AsyncIterator[dict[str, keys.DocKey]]:
@@ -38,18 +38,18 @@ class DocumentLock:
         async with AsyncExitStack() as stack:
             for key in documents:
                 await stack.enter_async_context(self._locks.setdefault(key, asyncio.Lock()))
-            for name in documents.values():
-                self._changes.begin(name)
+            for doc in documents.values():
+                self._changes.begin(doc)
             try:
                 yield documents
             except BaseException:
-                for key, passed_over in {key: self._changes.end(name) for key, name in documents.items()}.items():
+                for key, passed_over in {key: self._changes.end(doc) for key, doc in documents.items()}.items():
                     self._epochs.doubt(documents[key].corpus)
                     await self._sync.read_back(key, documents[key], passed_over)
                 raise
             self._sync.show_size()  # of all corpora: not for each document
             await self._sync.bring_in(set[str]().union(*map(self._changes.end, documents.values())))
 
-    def indexed(self, parsed: keys.DocKey) -> None:
+    def indexed(self, doc: keys.DocKey) -> None:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""
-        self._changes.indexed(parsed)
+        self._changes.indexed(doc)

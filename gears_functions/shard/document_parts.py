@@ -67,17 +67,17 @@ class Parts:
             size += weight
         return [*frames, range(first, len(self.passages))]
 
-    def commands_of_new(self, key: str, parsed: keys.DocKey, fields: Fields) -> list[tuple[Argument, ...]]:
+    def commands_of_new(self, key: str, doc: keys.DocKey, fields: Fields) -> list[tuple[Argument, ...]]:
         """Returns all commands of a document of one frame that was not there; the digest is last (DocumentWriter)."""
         count = len(self.passages)
         head: tuple[Argument, ...] = ("HSET", key, *fields.pairs(), "passages", count)
-        return [head, *self.commands_of(parsed, range(count), is_new=True), ("HSET", key, "digest", self.digest)]
+        return [head, *self.commands_of(doc, range(count), is_new=True), ("HSET", key, "digest", self.digest)]
 
-    def commands_of(self, parsed: keys.DocKey, frame: range, is_new: bool = False) -> list[tuple[Argument, ...]]:
+    def commands_of(self, doc: keys.DocKey, frame: range, is_new: bool = False) -> list[tuple[Argument, ...]]:
         """Returns the commands that write passages and their tokens; the first one has what is the document's."""
         commands: list[tuple[Argument, ...]] = []
         for n in frame:
-            p, name = self.passages[n], (parsed.corpus, parsed.document, n)
+            p, name = self.passages[n], (doc.corpus, doc.document, n)
             fields: dict[str, Argument] = {"places": self.places[n], "path": self.paths[n]}
             if not n:
                 fields |= {"title": self.title, "metadata": self.info.metadata, "bytes": self.info.size}

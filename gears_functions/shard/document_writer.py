@@ -61,20 +61,20 @@ class DocumentWriter:
         self.quarantine = Quarantine(runtime)
 
     async def put(
-        self, key: str, parsed: keys.DocKey, fields: Fields, stored: Stored, *first: tuple[Argument, ...]
+        self, key: str, doc: keys.DocKey, fields: Fields, before: Stored, *first: tuple[Argument, ...]
     ) -> Written:
         """Writes passages unless they are there already; `first` are commands that go ahead of them."""
         digest = await asyncio.to_thread(fields.digest)
-        if stored.digest == digest and stored.passages is not None:
-            if first and document_hash.encoded(fields) != stored.fields:
+        if before.digest == digest and before.passages is not None:
+            if first and document_hash.encoded(fields) != before.fields:
                 await self.write_quietly(first)  # the source may change alone: no passage depends on it
-            return Written(stored.passages, False, await self._sync.epoch(parsed.corpus))
+            return Written(before.passages, False, await self._sync.epoch(doc.corpus))
         async with self.quarantine.reading(key, digest):
             parts = await asyncio.to_thread(Parts.of, key, fields, digest, await self.split(fields))
-            old = self._old_count(parsed, stored)
+            old = self._old_count(doc, before)
             if not first:
-                await self._demand_whole(parsed, old)
-            epoch = await self._write(key, parsed, parts, old, list(first))
+                await self._demand_whole(doc, old)
+            epoch = await self._write(key, doc, parts, old, list(first))
             return Written(len(parts.passages), True, epoch)
 
     async def split(self, fields: Fields) -> list[Passage]:
@@ -88,55 +88,53 @@ class DocumentWriter:
                 await self._questions.quiet(QUIET, PATIENCE)
         return passages
 
-    def check_dropping(self, parsed: keys.DocKey) -> None:
+    def check_dropping(self, doc: keys.DocKey) -> None:
         """Raises CorpusDropping."""
-        if self._sync.dropped.covers(parsed.corpus, parsed.tag):
+        if self._sync.dropped.covers(doc.corpus, doc.tag):
             raise CorpusDropping(
-                f"corpus {parsed.corpus!r} is being dropped, and its earlier documents are still being removed; "
+                f"corpus {doc.corpus!r} is being dropped, and its earlier documents are still being removed; "
                 "add to it again once that is done"
             )
 
-    async def _demand_whole(self, parsed: keys.DocKey, count: int) -> None:
+    async def _demand_whole(self, doc: keys.DocKey, count: int) -> None:
         """Raises what Redis says where a part, or the shard's tag, has moved ahead to another shard. Else what is left
         would be written, in vain, and each write is an event that has it written again."""
-        names = [name(parsed.corpus, parsed.document, n) for n in range(count) for name in (keys.passage, keys.tokens)]
-        commands = [("EXISTS", name) for name in (*names, keys.epoch(parsed.corpus, self._runtime.hashtag()))]
+        names = [name(doc.corpus, doc.document, n) for n in range(count) for name in (keys.passage, keys.tokens)]
+        commands = [("EXISTS", name) for name in (*names, keys.epoch(doc.corpus, self._runtime.hashtag()))]
         for first in range(0, len(commands), 2 * FRAME):
             page = commands[first : first + 2 * FRAME]
             raise_first(page, await self._runtime.calls(page))
 
-    async def _write(
-        self, key: str, parsed: keys.DocKey, parts: Parts, old: int, head: list[tuple[Argument, ...]]
-    ) -> int:
+    async def _write(self, key: str, doc: keys.DocKey, parts: Parts, old: int, head: list[tuple[Argument, ...]]) -> int:
         """Writes passages in place of `old` ones and returns the epoch from which they are found."""
         count = len(parts.passages)
-        await self._sync.epoch(parsed.corpus)
-        old = await self._shorten(key, parsed, count, old)
+        await self._sync.epoch(doc.corpus)
+        old = await self._shorten(key, doc, count, old)
         # Until the last frame `passages` covers all that may be there, so that a later run can remove it.
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
         *frames, last = parts.frames()
         for frame in frames:
             words = await self.analysed(parts, frame)
             # Each frame is a change of its own: the next may fail, and what was cached before is false already.
-            step = self._epochs.next(parsed.corpus)
-            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, frame)])
-            self.index(parsed, parts, frame, words)
+            step = self._epochs.next(doc.corpus)
+            await self.write_quietly([*step.commands, *head, *parts.commands_of(doc, frame)])
+            self.index(doc, parts, frame, words)
             self._sync.show_size()
             self._epochs.written(step)
             self._runtime.progress()
             await self._questions.quiet(QUIET, PATIENCE)
             head = []
-        surplus = [unlink(parsed, range(count, old))] if old > count else []
+        surplus = [unlink(doc, range(count, old))] if old > count else []
         end = ("HSET", key, "passages", count, "digest", parts.digest)
         words = await self.analysed(parts, last)
-        step = self._epochs.next(parsed.corpus)
+        step = self._epochs.next(doc.corpus)
         try:
-            await self.write_quietly([*step.commands, *head, *parts.commands_of(parsed, last), *surplus, end])
+            await self.write_quietly([*step.commands, *head, *parts.commands_of(doc, last), *surplus, end])
         except (RedisError, ShardFailed):
             await self.mark_unfinished([key])
             raise
-        self.index(parsed, parts, last, words)
-        self._remove_from_index(parsed, range(count, old))
+        self.index(doc, parts, last, words)
+        self._remove_from_index(doc, range(count, old))
         self._epochs.written(step)
         return step.epoch
 
@@ -153,25 +151,25 @@ class DocumentWriter:
                 why = f"{key!r} may be written in part ({reply}); 'HDEL KEY digest' has it written again"
                 self._runtime.log(why, "warning")
 
-    async def _shorten(self, key: str, parsed: keys.DocKey, count: int, old: int) -> int:
+    async def _shorten(self, key: str, doc: keys.DocKey, count: int, old: int) -> int:
         """Removes the end of a text much longer than the new one, which a single tick would take too long for.
 
         Returns how many passages may be left; what is left is as good as before, and no longer known to be whole.
         """
         while old - count > AT_ONCE:
             surplus = range(old - AT_ONCE, old)
-            step = self._epochs.next(parsed.corpus)
-            await self.write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(parsed, surplus)])
-            self._remove_from_index(parsed, surplus)
+            step = self._epochs.next(doc.corpus)
+            await self.write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(doc, surplus)])
+            self._remove_from_index(doc, surplus)
             self._epochs.written(step)
             self._runtime.progress()
             old -= AT_ONCE
         return old
 
-    def _old_count(self, parsed: keys.DocKey, stored: Stored) -> int:
+    def _old_count(self, doc: keys.DocKey, before: Stored) -> int:
         """Returns one more than the highest number of a passage that the document may have."""
-        names = self._sync.index(parsed.corpus).table.keys_of(parsed.document)
-        return max([stored.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
+        names = self._sync.index(doc.corpus).table.keys_of(doc.document)
+        return max([before.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
 
     async def analysed(self, parts: Parts, frame: range) -> list[Analysed]:
         """Analyses a text, and lets others in behind each passage that is long enough to hold them up."""
@@ -182,16 +180,16 @@ class DocumentWriter:
                 await asyncio.sleep(0)
         return words
 
-    def index(self, parsed: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
-        self.check_dropping(parsed)
-        index = self._sync.index_to_change(parsed.corpus)
+    def index(self, doc: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
+        self.check_dropping(doc)
+        index = self._sync.index_to_change(doc.corpus)
         for n, analysed in zip(frame, words, strict=True):
             p, info = parts.passages[n], None if n else parts.info
-            name = keys.passage(parsed.corpus, parsed.document, n)
+            name = keys.passage(doc.corpus, doc.document, n)
             index.put(name, parts.title, p.text, p.end, info, parts.paths[n], analysed)
-        self._lock.indexed(parsed)
+        self._lock.indexed(doc)
 
-    def _remove_from_index(self, parsed: keys.DocKey, numbers: Sequence[int]) -> None:
-        index = self._sync.index_to_change(parsed.corpus)
+    def _remove_from_index(self, doc: keys.DocKey, numbers: Sequence[int]) -> None:
+        index = self._sync.index_to_change(doc.corpus)
         for n in numbers:
-            index.remove(keys.passage(parsed.corpus, parsed.document, n))
+            index.remove(keys.passage(doc.corpus, doc.document, n))

@@ -117,12 +117,12 @@ class KeyspaceSync:
         this changed. Raises ResponseError."""
         await self._retries.raise_epochs(await self._refresh(names))
 
-    async def read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
+    async def read_back(self, key: str, doc: keys.DocKey, passed_over: set[str]) -> None:
         """Makes the index hold what there is of a document whose change failed."""
-        names = passed_over.union(self.index(parsed.corpus).table.keys_of(parsed.document))
+        names = passed_over.union(self.index(doc.corpus).table.keys_of(doc.document))
         try:
             count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))
-            names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count or 0)}
+            names |= {keys.passage(doc.corpus, doc.document, n) for n in range(count or 0)}
             await self.bring_in(names)
         except (ResponseError, ShardFailed) as error:
             self._runtime.log(f"passages of {key!r} can't be read back yet: {error}", "verbose")
@@ -193,9 +193,9 @@ class KeyspaceSync:
         self._runtime.stat("passages", passages)
         return passages
 
-    async def _announce(self, changed: set[str], before: set[str]) -> None:
+    async def _announce(self, corpora: set[str], before: set[str]) -> None:
         """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
-        await self._retries.raise_epochs(changed.intersection(self.corpora))
+        await self._retries.raise_epochs(corpora.intersection(self.corpora))
         if gone_corpora := sorted(before.difference(self.corpora)):
             await write(self._runtime, [self._epochs.next(corpus).announcement for corpus in gone_corpora])
 

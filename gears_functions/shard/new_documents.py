@@ -29,7 +29,7 @@ class New:
     """A document that was not there."""
 
     key: str
-    parsed: keys.DocKey
+    doc: keys.DocKey
     fields: Fields
     digest: str
 
@@ -76,7 +76,7 @@ class NewDocuments:
         step = self._epochs.next(corpus)
         commands = step.commands
         for one, parts in cut:
-            commands += parts.commands_of_new(one.key, one.parsed, one.fields)
+            commands += parts.commands_of_new(one.key, one.doc, one.fields)
         try:
             await self._writer.write_quietly(commands)
         except (RedisError, ShardFailed):
@@ -85,6 +85,6 @@ class NewDocuments:
         for (one, parts), analysed in zip(cut, words, strict=True):
             self._writer.quarantine.forget(one.key)
             with self._writer.quarantine.shown(one.digest):
-                self._writer.index(one.parsed, parts, range(len(parts.passages)), analysed)
+                self._writer.index(one.doc, parts, range(len(parts.passages)), analysed)
         self._epochs.written(step)
         return {one.key: Written(len(parts.passages), True, step.epoch) for one, parts in cut}

@@ -9,12 +9,12 @@ class OpenChanges:
     def __init__(self) -> None:
         self._passed_over: dict[tuple[str, str], set[str]] = {}  # (corpus, document) -> keys of passages
 
-    def begin(self, parsed: keys.DocKey) -> None:
-        self._passed_over[parsed.corpus, parsed.document] = set()
+    def begin(self, doc: keys.DocKey) -> None:
+        self._passed_over[doc.corpus, doc.document] = set()
 
-    def end(self, parsed: keys.DocKey) -> set[str]:
+    def end(self, doc: keys.DocKey) -> set[str]:
         """Returns what was passed over."""
-        return self._passed_over.pop((parsed.corpus, parsed.document))
+        return self._passed_over.pop((doc.corpus, doc.document))
 
     def passes_over(self, passage: keys.PassageKey, name: str) -> bool:
         """Returns whether the passage's document is being changed: the watch leaves it to the function."""
@@ -24,6 +24,6 @@ class OpenChanges:
         names.add(name)
         return True
 
-    def indexed(self, parsed: keys.DocKey) -> None:
+    def indexed(self, doc: keys.DocKey) -> None:
         """The function has put into the index what it wrote: the events of that tell nothing new."""
-        self._passed_over[parsed.corpus, parsed.document].clear()
+        self._passed_over[doc.corpus, doc.document].clear()

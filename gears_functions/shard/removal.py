@@ -29,7 +29,7 @@ class Removal:
         self._sync = sync
         self._epochs = epochs
 
-    async def unfit(self, key: str, parsed: keys.DocKey) -> None:
+    async def unfit(self, key: str, doc: keys.DocKey) -> None:
         """Removes the passages of a document, held by the caller, that is gone or no longer fit to be read.
 
         Not of one that left as its slot is moving to another shard: MIGRATE shows as a `del` too, so the slot is
@@ -37,31 +37,31 @@ class Removal:
         """
         if (await slots.look(self._runtime)).holds(key):
             is_hash = await self._runtime.call("TYPE", key) == b"hash"
-            await self.remove(key, parsed, [("HDEL", key, "digest", "passages")] if is_hash else [])
+            await self.remove(key, doc, [("HDEL", key, "digest", "passages")] if is_hash else [])
 
-    async def remove(self, key: str, parsed: keys.DocKey, last: Sequence[tuple[Argument, ...]]) -> Removed:
+    async def remove(self, key: str, doc: keys.DocKey, last: Sequence[tuple[Argument, ...]]) -> Removed:
         """Removes all passages that the document may have; `last` are commands that end it."""
-        numbers = await self._numbers(key, parsed)
-        epoch = await self._sync.epoch(parsed.corpus)
+        numbers = await self._numbers(key, doc)
+        epoch = await self._sync.epoch(doc.corpus)
         if not numbers and not last:
             return Removed(0, epoch)
         while len(numbers) > AT_ONCE:
             # The rest may fail: each tick is a change of its own.
-            step = await self._epochs.remove(parsed.corpus, [unlink(parsed, numbers[:AT_ONCE])])
+            step = await self._epochs.remove(doc.corpus, [unlink(doc, numbers[:AT_ONCE])])
             self._epochs.written(step)
             self._runtime.progress()
             numbers = numbers[AT_ONCE:]
-        rest = [unlink(parsed, numbers)] if numbers else []
-        file = ("UNLINK", keys.file(parsed.corpus, parsed.document))  # that it was read from
-        step = await self._epochs.remove(parsed.corpus, [*rest, file, *last])
-        index = self._sync.index(parsed.corpus)
-        names = [name for name in index.table.keys_of(parsed.document) if index.remove(name)]
+        rest = [unlink(doc, numbers)] if numbers else []
+        file = ("UNLINK", keys.file(doc.corpus, doc.document))  # that it was read from
+        step = await self._epochs.remove(doc.corpus, [*rest, file, *last])
+        index = self._sync.index(doc.corpus)
+        names = [name for name in index.table.keys_of(doc.document) if index.remove(name)]
         self._epochs.written(step)
         return Removed(len(names), step.epoch)
 
-    async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:
+    async def _numbers(self, key: str, doc: keys.DocKey) -> list[int]:
         """Returns the numbers of all passages that the document may have."""
-        names = self._sync.index(parsed.corpus).table.keys_of(parsed.document)
+        names = self._sync.index(doc.corpus).table.keys_of(doc.document)
         numbers = {keys.parse_passage(name).n for name in names}
         try:
             count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))
@@ -72,8 +72,8 @@ class Removal:
         return sorted(numbers)
 
 
-def unlink(parsed: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
+def unlink(doc: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
     """Returns the command that removes passages and their tokens."""
-    passages = [keys.passage(parsed.corpus, parsed.document, n) for n in numbers]
+    passages = [keys.passage(doc.corpus, doc.document, n) for n in numbers]
     names = [name for passage in passages for name in (passage, keys.tokens_of_passage(passage))]
     return ("UNLINK", *names)

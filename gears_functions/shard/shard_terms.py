@@ -16,10 +16,10 @@ from shardqa.statistics import CorpusStatistics
 
 
 class ShardTerms:
-    def __init__(self, sync: KeyspaceSync, lexical: Marks, unbridged: Marks) -> None:
+    def __init__(self, sync: KeyspaceSync, lexical: Marks, without_bridges: Marks) -> None:
         self._sync = sync
         self._lexical = lexical
-        self._unbridged = unbridged
+        self._unbridged = without_bridges
 
     def statistics(self, corpus: str, query: Query, view: str = "") -> CorpusStatistics:
         statistics = self._sync.index(corpus).statistics(query, view)

@@ -164,13 +164,13 @@ class _Dump:
             return None
         return Record(RecordKind.KEY, {"key": key, "expires": await self._expires(key), "dump": content})
 
-    async def _document(self, key: bytes, parsed: keys.DocKey) -> Record | None:
+    async def _document(self, key: bytes, doc: keys.DocKey) -> Record | None:
         reply = await self._on_key(key, "HGETALL")
         pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
         fields = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
         if not fields:
             return None
-        place = {"corpus": parsed.corpus.encode(), "id": parsed.document.encode()}
+        place = {"corpus": doc.corpus.encode(), "id": doc.document.encode()}
         return Record(RecordKind.DOCUMENT, {**place, "expires": await self._expires(key), "fields": fields})
 
     async def _expires(self, key: bytes) -> bytes:

@@ -54,9 +54,9 @@ class Report:
 
 
 class Writer:
-    def __init__(self, packed: gzip.GzipFile) -> None:
+    def __init__(self, stream: gzip.GzipFile) -> None:
         self.report = Report()
-        self._packed = packed
+        self._packed = stream
 
     def add(self, kind: RecordKind, **fields: Value) -> None:
         """Adds a record. Raises BadBackup where it is too large, OSError where the disk takes no more."""

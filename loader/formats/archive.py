@@ -41,14 +41,14 @@ def read_tar(source: SourceFile) -> Iterator[Item]:
         raise BadDocument(f"not a whole tar file: {error}") from error
 
 
-def _members(source: SourceFile, archive: tarfile.TarFile, packed: int) -> Iterator[Item]:
+def _members(source: SourceFile, archive: tarfile.TarFile, size: int) -> Iterator[Item]:
     total = 0
     for count, member in enumerate(archive):
         total += member.size
         if count >= zipped.MAX_ENTRIES:
             raise BadDocument(f"more than {zipped.MAX_ENTRIES:,} files in it; the rest was left out; split it")
-        if total > min(zipped.MAX_UNPACKED, max(zipped.FREE, zipped.MAX_RATIO * packed)):
-            raise DocumentTooLarge(f"it unpacks to more than {total:,} bytes from {packed:,}; split it")
+        if total > min(zipped.MAX_UNPACKED, max(zipped.FREE, zipped.MAX_RATIO * size)):
+            raise DocumentTooLarge(f"it unpacks to more than {total:,} bytes from {size:,}; split it")
         inner = _name(member.name)
         if inner is None or member.isdir():
             continue

@@ -35,7 +35,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     yield from (Lost(f"{source.label}, {name}", "it can't be read; save the message as .eml") for name in losses)
 
 
-def _message(file: olefile.OleFileIO, folder: list[str], lost: list[str]) -> EmailMessage:
+def _message(file: olefile.OleFileIO, folder: list[str], losses: list[str]) -> EmailMessage:
     message = EmailMessage()
     for name, number in HEADERS.items():
         if value := " ".join(_text(file, folder, number).split()):
@@ -47,7 +47,7 @@ def _message(file: olefile.OleFileIO, folder: list[str], lost: list[str]) -> Ema
     if html:
         message.add_alternative(html, subtype="html")
     if not body.strip() and not html.strip() and _bytes(file, folder, RTF, "0102"):
-        lost.append("the body")
+        losses.append("the body")
     streams = file.listdir(streams=False, storages=True)
     for entry in (entry for entry in streams if entry[:-1] == folder and entry[-1].startswith(ATTACHMENT)):
         name = (_text(file, entry, LONG_NAME) or _text(file, entry, NAME)).strip("\x00 ")
@@ -56,9 +56,9 @@ def _message(file: olefile.OleFileIO, folder: list[str], lost: list[str]) -> Ema
         if content:
             message.add_attachment(content, maintype="application", subtype="octet-stream", filename=name or None)
         elif file.exists([*inner, PROPERTIES]) and len(folder) < 2 * MAX_NESTED:
-            message.add_attachment(_message(file, inner, lost))
+            message.add_attachment(_message(file, inner, losses))
         else:
-            lost.append(f"attachment {name}")
+            losses.append(f"attachment {name}")
     return message
 
 

@@ -94,10 +94,10 @@ def _cells(book: CalamineWorkbook, name: str) -> tuple[list[list[Any]], list[Ran
     return sheet.to_python(skip_empty_area=False), list(sheet.merged_cell_ranges or ())
 
 
-def _spread(rows: list[list[str]], merged: list[Range]) -> None:
+def _spread(rows: list[list[str]], areas: list[Range]) -> None:
     """Copies a merged cell's words to each place that it takes; a title over an otherwise empty row stays once."""
     left = extent.MAX_CELLS  # ranges of a hostile file may lie on one another
-    for (top, first), (bottom, last) in merged:
+    for (top, first), (bottom, last) in areas:
         words = rows[top][first] if top < len(rows) and first < len(rows[top]) else ""
         for row in rows[top : bottom + 1] if words and left > 0 else ():
             if any(row[:first]) or any(row[last + 1 :]):

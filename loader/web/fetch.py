@@ -40,11 +40,11 @@ class Fetcher:
     allow_private: bool = False
     deadline: float = field(default_factory=lambda: monotonic() + PAGE_SECONDS)  # by monotonic(), for all pages
 
-    def get(self, address: PageAddress, most: int, allowed: Allowed, headers: dict[str, str] | None = None) -> Page:
-        """Follows redirects within the site; `allowed` is asked about each address. Raises NotFetched."""
+    def get(self, address: PageAddress, most: int, may_get: Allowed, headers: dict[str, str] | None = None) -> Page:
+        """Follows redirects within the site; `may_get` is asked about each address. Raises NotFetched."""
         site = address.site
         for _ in range(MAX_REDIRECTS + 1):
-            allowed(address)
+            may_get(address)
             page = self._get_one(address, most, headers or {})
             if page.status not in REDIRECTS:
                 return page

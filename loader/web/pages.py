@@ -41,14 +41,14 @@ class WebPages:
     total = 0  # bytes: nobody knows before
 
     def __init__(
-        self, urls: Iterable[str], prefix: str = "", known: KnownFiles | None = None, bounds: Bounds | None = None
+        self, urls: Iterable[str], prefix: str = "", memory: KnownFiles | None = None, bounds: Bounds | None = None
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by address, of the pages that were read
         self.passed_over = 0  # documents of pages that have not changed
         self._bounds = bounds or Bounds()
         self._starts = [PageAddress.parse(url) for url in urls]
         self._prefix = prefix
-        self._known = known
+        self._known = memory
         self._addresses = set[str]()  # addresses asked for
         self._missing = set[str]()  # names of pages that are no longer there
         self._names = set[str]()  # names of pages that a sitemap lists, and of those given
@@ -122,21 +122,21 @@ class WebPages:
         most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
 
-    def _listed(self, listed: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
+    def _listed(self, entries: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1
-        is_filled = bool(listed.pages or listed.sitemaps)  # an empty one is more often a mistake
+        is_filled = bool(entries.pages or entries.sitemaps)  # an empty one is more often a mistake
         self._whole[start] = self._whole.get(start, True) and is_filled
         if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
             self._whole[start] = False
             reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"
             yield Skipped(str(address), reason)
             return
-        for url in listed.sitemaps:
+        for url in entries.sitemaps:
             before = self._sitemaps
             yield from self._read_listed(url, address, start, depth)
             if self._sitemaps == before:
                 self._whole[start] = False
-        for url in listed.pages:
+        for url in entries.pages:
             yield from self._read_listed(url, address, start, depth)
 
     def _read_listed(self, url: str, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:

@@ -35,14 +35,14 @@ class Paperless:
     total = 0  # bytes: nobody knows before
 
     def __init__(
-        self, url: str, token: str, prefix: str = "", known: KnownFiles | None = None, bounds: Bounds | None = None
+        self, url: str, token: str, prefix: str = "", memory: KnownFiles | None = None, bounds: Bounds | None = None
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by address of the document on the server
         self.passed_over = 0
         self._root = PageAddress.parse(url[len(SCHEME) :].rstrip("/"))
         self._headers = {"Authorization": f"Token {token}", "Accept": "application/json"}
         self._prefix = prefix
-        self._known = known
+        self._known = memory
         self._bounds = bounds or Bounds()
         self._addresses = set[str]()  # of all documents that the server listed
         self._is_whole = False  # it listed all
@@ -131,7 +131,7 @@ class Paperless:
 
 
 def source(
-    words: list[str], token: str, prefix: str, known: KnownFiles | None, bounds: Bounds | None = None
+    words: list[str], token: str, prefix: str, memory: KnownFiles | None, bounds: Bounds | None = None
 ) -> Paperless | None:
     """Returns the server where it is a command's only source, None where it names none. Raises BadDocument."""
     if not any(map(is_paperless, words)):
@@ -140,4 +140,4 @@ def source(
         raise BadDocument(f"{words[0]} and {words[1]} in one command; give a paperless server alone")
     if not token:
         raise BadDocument(f"{TOKEN} is not set; 'My profile' of paperless shows a token")
-    return Paperless(words[0], token, prefix, known, bounds)
+    return Paperless(words[0], token, prefix, memory, bounds)

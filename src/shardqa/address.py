@@ -18,10 +18,10 @@ class Address:
     tls: dict[str, Any] = field(default_factory=dict)  # options of redis-py's clients; none without TLS
 
 
-def parse(written: str) -> Address:
+def parse(text: str) -> Address:
     """Raises ValueError, which never repeats a password."""
     hosts, parameters = list[str](), dict[str, Any]()
-    for part in (part.strip() for part in written.split(",")):
+    for part in (part.strip() for part in text.split(",")):
         if "://" not in part:
             hosts.append(part)
             continue

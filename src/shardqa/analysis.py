@@ -100,9 +100,9 @@ def parts(word: str) -> list[str]:
     return every
 
 
-def stems(folded: list[str]) -> list[str]:
+def stems(words: list[str]) -> list[str]:
     """Returns the English stems of words, one each, in order."""
-    result: list[str] = _stemmer.stemWords(folded)
+    result: list[str] = _stemmer.stemWords(words)
     return result
 
 

@@ -156,7 +156,7 @@ def counted(shards: Iterable[NamedTitles]) -> NamedTitles:
     return NamedTitles(titles, words)
 
 
-def build(first: Sequence[FirstPassage], named: NamedTitles, passages: int) -> Bridges | None:
+def build(first: Sequence[FirstPassage], counts_of_titles: NamedTitles, passages: int) -> Bridges | None:
     """Returns None where no title leads on."""
     if not first or not first[0].score > 0:
         return None
@@ -165,8 +165,8 @@ def build(first: Sequence[FirstPassage], named: NamedTitles, passages: int) -> B
         title: tuple(
             NamedBy(passage.key, CARRY * (passage.score / ceiling)) for passage in first if passage.names(title)
         )
-        for title in sorted(named.titles)
-        if named.is_name(title, passages)
+        for title in sorted(counts_of_titles.titles)
+        if counts_of_titles.is_name(title, passages)
     }
     leading = {title: sources for title, sources in titles.items() if sources}
     return Bridges(ceiling, leading) if leading else None

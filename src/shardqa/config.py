@@ -57,8 +57,8 @@ def check_names(environment: Iterable[str]) -> None:
         raise ValueError(text)
 
 
-def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, list(known), 1, 0.5)
+def _hint(name: str, names: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, list(names), 1, 0.5)
     return f"did you mean {near[0]}?" if near else otherwise
 
 

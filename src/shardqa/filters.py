@@ -231,15 +231,15 @@ def ordered(value: Value) -> tuple[str, int | float] | None:
     return "date", place
 
 
-def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
+def bounds(test: str, limit: Any) -> tuple[str, int | float, bool, bool]:
     """Returns (kind, place, whether what is inside lies above it, whether it is inside itself). Raises BadFilter."""
     is_above, is_inside = test in ("gte", "gt"), test in ("gte", "lte")
-    if isinstance(bound, int | float) and not isinstance(bound, bool):
-        return "number", bound, is_above, is_inside
-    date = instant(bound) if isinstance(bound, str) else None
+    if isinstance(limit, int | float) and not isinstance(limit, bool):
+        return "number", limit, is_above, is_inside
+    date = instant(limit) if isinstance(limit, str) else None
     if date is None:
         raise BadFilter(
-            f"{test}={bound!r} is no bound; use a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z"
+            f"{test}={limit!r} is no bound; use a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z"
         )
     place, is_day = date
     if is_day and test in ("gt", "lte"):

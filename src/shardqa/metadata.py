@@ -38,14 +38,14 @@ def check_depth(document: str, metadata: object) -> None:
         )
 
 
-def check_size(document: str, packed: str) -> str:
-    size = len(packed.encode("utf-8", "surrogatepass"))
+def check_size(document: str, text: str) -> str:
+    size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise BadDocument(
             f"the metadata of document {document!r} has {size:,} bytes as JSON, more than {MAX_BYTES:,}; shorten it, "
             "or put what shall be searched into the text"
         )
-    return packed
+    return text
 
 
 def depth(value: object) -> int:

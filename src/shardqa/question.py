@@ -18,9 +18,9 @@ EVERY = "*"  # in place of a corpus: all that the asker may ask
 CorporaChoice: TypeAlias = str | list[str] | None
 
 
-def corpora_of(named: str | Sequence[str]) -> tuple[str, ...]:
+def corpora_of(choice: str | Sequence[str]) -> tuple[str, ...]:
     """The corpora of a question, each once; `a,b` names two. Raises BadCorpusName, BadLimit."""
-    names = set(named.split(",") if isinstance(named, str) else named)
+    names = set(choice.split(",") if isinstance(choice, str) else choice)
     checks.between("corpora", len(names), 1, MAX_CORPORA)
     return (EVERY,) if names == {EVERY} else tuple(sorted(map(keys.check_corpus, names)))
 

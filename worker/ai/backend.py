@@ -74,7 +74,7 @@ class Model(Protocol):
         """Runs the model once; inputs in the order of `inputs`. Raises ModelError."""
         ...
 
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         """Lists per output the dimensions that are as long as these inputs' dimension 1; None: it does not say.
 
         Raises ModelError for an input that can't be padded.
@@ -152,8 +152,8 @@ class OnnxModel:
             outputs.insert(place, np.empty(outputs[0].shape[:1] or (1,), NOTHING))
         return outputs
 
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return sequence_cuts(padded, self.input_shapes, self.output_shapes)
+    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
+        return sequence_cuts(names, self.input_shapes, self.output_shapes)
 
     def options(self) -> Any:
         return self._ort.RunOptions()
@@ -301,14 +301,14 @@ def _has_free_rows(value: Any) -> bool:
 
 
 def sequence_cuts(
-    padded: frozenset[str], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[Sequence[Any]]
+    inputs_padded: frozenset[str], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[Sequence[Any]]
 ) -> Sequence[Sequence[int] | None]:
     """The cuts of a Model, by the shapes that a model declares."""
-    for name in padded:
+    for name in inputs_padded:
         shape = inputs[name]
         if len(shape) < 2 or isinstance(shape[1], int):
             raise ModelError(f"ERR PADDED names {name}, whose second dimension is not free: its shape is {shape}")
-    names = {inputs[name][1] for name in padded}
+    names = {inputs[name][1] for name in inputs_padded}
     others = {size for shape in inputs.values() for size in shape} - names
     return [_cuts(shape, names, others) for shape in outputs]
 

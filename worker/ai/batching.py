@@ -72,17 +72,17 @@ class Request:
 class Result:
     request: Request
     outputs: list[Array]
-    started: float  # of time.perf_counter(), as `ended`: the run
-    ended: float
+    start: float  # of time.perf_counter(), as `end`: the run
+    end: float
 
     @property
     def microseconds(self) -> int:
-        return int((self.ended - self.started) * 1e6)
+        return int((self.end - self.start) * 1e6)
 
     @property
     def queued(self) -> int:
         """Microseconds before the run."""
-        return int((self.started - self.request.put) * 1e6)
+        return int((self.start - self.request.put) * 1e6)
 
 
 class Expired(Exception):
@@ -122,23 +122,23 @@ class LoadedModel:
         self,
         load: Callable[[], Model],
         batching: Batching,
-        loaded: Callable[["LoadedModel", ModelError | None], None],
+        on_load: Callable[["LoadedModel", ModelError | None], None],
         activity: ModelActivity,
         id: bytes = b"",
         concurrency: int = 1,
-        padded: Sequence[str] = (),
+        padding_names: Sequence[str] = (),
     ) -> None:
         self._activity = activity
         self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
         self._batching = batching
-        self._loaded = loaded
+        self._loaded = on_load
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
         self._waiting: list[Request] = []  # model's thread only
         self._concurrency = concurrency  # runs at once, where the model can
         self._turns = threading.Semaphore(1)  # one for each; taken by the thread that runs the model
         self._batches: queue.SimpleQueue[list[Request] | None] = queue.SimpleQueue()  # for further threads
         self._runners = 0  # of these
-        self._padded = padded
+        self._padded = padding_names
         self._padding: Padding | None = None
         self._dropped = False
         self._model: Model | None = None
@@ -374,7 +374,7 @@ class LoadedModel:
         else:
             result = Result(request, outputs, start, time.perf_counter())
             request.done(result)
-            self.counts.ran(request.rows, result.started, result.ended)
+            self.counts.ran(request.rows, result.start, result.end)
             self.counts.answered(result)
 
     def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:

@@ -32,11 +32,11 @@ class RunCounts:
         self._requests = self._runs = self._rows = self._most = 0
         self._queue, self._run = [0] * (len(BOUNDS) + 1), [0] * (len(BOUNDS) + 1)
 
-    def ran(self, rows: int, started: float, ended: float) -> None:
+    def ran(self, rows: int, start: float, end: float) -> None:
         self._runs += 1
         self._rows += rows
         self._most = max(self._most, rows)
-        self._run[bisect_left(BOUNDS, (ended - started) * 1e6)] += 1
+        self._run[bisect_left(BOUNDS, (end - start) * 1e6)] += 1
 
     def answered(self, result: TimedRun) -> None:
         self._requests += 1

@@ -137,11 +137,11 @@ class DagExecution:
     """A DAG at work. `find` gives the model of an id, `done` is called once, in whatever thread ends it."""
 
     def __init__(
-        self, dag: Dag, find: Callable[[bytes], LoadedModel | None], done: Callable[[DagExecution], None]
+        self, dag: Dag, find: Callable[[bytes], LoadedModel | None], on_end: Callable[[DagExecution], None]
     ) -> None:
         self._dag = dag
         self._find = find
-        self._done = done
+        self._done = on_end
         self._lock = threading.Lock()  # of all below
         self._results: list[bytes | None] = [None if operation else resp.OK for operation in dag.operations]
         self._todo = [index for index, operation in enumerate(dag.operations) if operation]

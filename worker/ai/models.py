@@ -271,7 +271,7 @@ class Models:
             model.cancel(request)
             raise
 
-    async def run_graph(self, ordered: dag.Dag) -> dag.DagExecution:
+    async def run_graph(self, graph: dag.Dag) -> dag.DagExecution:
         """Runs a graph for a function, to its end."""
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
@@ -282,7 +282,7 @@ class Models:
                 self._note(result)
                 self._untold.add(id, result)
 
-        execution = dag.DagExecution(ordered, self.stored.by_id, done)
+        execution = dag.DagExecution(graph, self.stored.by_id, done)
         execution.start()
         try:
             await end.wait()
@@ -353,8 +353,8 @@ def _field(key: bytes) -> str:
     return "model_" + "".join(c if c.isalnum() or c in "-_.{}" else "_" for c in key.decode("ascii", "replace"))[:58]
 
 
-def _names(packed: bytes) -> list[str]:
-    return [name.decode("utf-8", "surrogateescape") for name in unpack(packed)]
+def _names(words: bytes) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in unpack(words)]
 
 
 def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:

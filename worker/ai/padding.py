@@ -43,12 +43,12 @@ class Padding:
             for i, column in enumerate(zip(*requests, strict=True))
         ]
 
-    def cut(self, outputs: Sequence[Array], padded: int, length: int) -> list[Array]:
+    def cut(self, outputs: Sequence[Array], width: int, length: int) -> list[Array]:
         """Returns one request's rows of the outputs, without those of the filling."""
-        if padded == length:
+        if width == length:
             return list(outputs)
         dims_of = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]
-        return [_shortened(o, dims, padded, length) for o, dims in zip(outputs, dims_of, strict=False)]
+        return [_shortened(o, dims, width, length) for o, dims in zip(outputs, dims_of, strict=False)]
 
 
 def padding_of(names: Sequence[str], model: Any) -> Padding | None:
@@ -91,8 +91,8 @@ def _filled(array: Array, length: int) -> Array:
     return np.pad(array, [(0, missing if axis == AXIS else 0) for axis in range(array.ndim)])
 
 
-def _shortened(output: Array, dims: Sequence[int] | None, padded: int, length: int) -> Array:
+def _shortened(output: Array, dims: Sequence[int] | None, width: int, length: int) -> Array:
     if dims is None:
-        dims = [axis for axis in range(1, output.ndim) if output.shape[axis] == padded]
+        dims = [axis for axis in range(1, output.ndim) if output.shape[axis] == width]
     parts = [slice(length) if axis in dims else slice(None) for axis in range(output.ndim)]
     return np.ascontiguousarray(output[tuple(parts)])

@@ -30,7 +30,7 @@ class PlainModel:
         except self.errors as error:
             raise refused(error) from None
 
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         return [None] * len(self.outputs)
 
     def options(self) -> Any:

@@ -33,11 +33,11 @@ class StoredModels:
             self._models[id] = StoredModel(key, tag, file, start())
             self._loading += 1
 
-    def settle(self, id: bytes, loaded: LoadedModel, is_good: bool) -> None:
+    def settle(self, id: bytes, own: LoadedModel, is_good: bool) -> None:
         """Ends the loading of a model; one that failed goes."""
         with self._changed:
             model = self._models.get(id)
-            if model is not None and model.loaded is loaded:
+            if model is not None and model.loaded is own:
                 if is_good:
                     insort(self._ids.setdefault(model.key.decode("utf-8", "surrogateescape"), []), id, key=number)
                 else:

@@ -47,7 +47,7 @@ class TorchModel:
             raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
         return _guarded(lambda: self._module(*_to_torch(arrays, self._device)))
 
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         return [None] * len(self.outputs)
 
     def options(self) -> Any:
@@ -98,7 +98,7 @@ class TorchScript:
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         raise ModelError("ERR a script is run by AI.SCRIPTEXECUTE")
 
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         return [None] * len(self.outputs)
 
     def options(self) -> Any:

@@ -67,8 +67,8 @@ def _now(name: str) -> Any:
 
 
 def _later(name: str) -> Callable[..., Any]:
-    def call(*arguments: Any, **named: Any) -> Any:
-        return _now(name)(*arguments, **named)
+    def call(*arguments: Any, **options: Any) -> Any:
+        return _now(name)(*arguments, **options)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -89,10 +89,10 @@ class _Nowhere:
         )
 
 
-def _builder(*arguments: Any, **named: Any) -> Any:
+def _builder(*arguments: Any, **options: Any) -> Any:
     names = _names()
     if names is not None:
-        return names["GB"](*arguments, **named)
+        return names["GB"](*arguments, **options)
     from shardqa.worker.gears.sessions.builder import Builder
 
-    return Builder(_Nowhere(), *arguments, **named)  # type: ignore[arg-type]
+    return Builder(_Nowhere(), *arguments, **options)  # type: ignore[arg-type]

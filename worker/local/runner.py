@@ -221,10 +221,10 @@ class _NoModels:
 class _LocalLink:
     """The module's side of the socket: answers CALL frames, keeps LOG, and has no use for the others."""
 
-    def __init__(self, answer: Callable[[Sequence[bytes]], Any], logged: list[str]) -> None:
+    def __init__(self, answer: Callable[[Sequence[bytes]], Any], lines: list[str]) -> None:
         self.answered: Callable[[Frame], None] | None = None  # takes CALLED
         self._answer = answer
-        self._logged = logged
+        self._logged = lines
         self._section = threading.RLock()  # a section keeps it: no other thread's command comes between
 
     def send_list(self, type: Type, id: int, items: Iterable[bytes | str]) -> None:

@@ -82,12 +82,12 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
         await engine.close()
 
 
-def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
+def redis_cli_lines(port: int, ranking: RankedList) -> list[str]:
     """Returns lines to type into redis-cli: a shard's answer by a plain GET, and the state of a shard."""
-    best = ranked.passages[0]
-    question, port_of_best = ranked.question.text, best.node.rpartition(":")[2]
+    best = ranking.passages[0]
+    question, port_of_best = ranking.question.text, best.node.rpartition(":")[2]
     answer = keys.answer(
-        best.corpus, best.tag, ranked.epochs[best.corpus, best.tag], settings_of(None, None, None).model, 3, question
+        best.corpus, best.tag, ranking.epochs[best.corpus, best.tag], settings_of(None, None, None).model, 3, question
     )
     cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
     return [

@@ -153,10 +153,10 @@ def _check_alone(options: IngestOptions, has_files: bool) -> None:
         raise WrongSetting("files and addresses in one command; give them in two")
 
 
-def _web(urls: list[str], options: SyncOptions, known: KnownFiles | None, bounds: Bounds) -> PageReading:
+def _web(urls: list[str], options: SyncOptions, memory: KnownFiles | None, bounds: Bounds) -> PageReading:
     """Returns the reading of pages or of a server. Raises BadDocument for what is no address."""
-    server = paperless.source(urls, os.environ.get(paperless.TOKEN, ""), options.prefix, known, bounds)
-    return server or WebPages(urls, options.prefix, known, bounds)
+    server = paperless.source(urls, os.environ.get(paperless.TOKEN, ""), options.prefix, memory, bounds)
+    return server or WebPages(urls, options.prefix, memory, bounds)
 
 
 async def _pass_of_pages(
@@ -196,7 +196,7 @@ async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summ
         options.paths,
         options.prefix,
         follow_links=options.follow_links,
-        known=None if options.again else memory,
+        memory=None if options.again else memory,
         ocr=options.ocr,
     )
     with showing(options.corpus, reading.total) as show, _told_when_stopped(show) as note:

@@ -114,10 +114,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     out.print(table, soft_wrap=False)
 
 
-def end(failed: list[str], is_something: bool) -> None:
+def end(silent: list[str], is_something: bool) -> None:
     """Exits with the code for shards that failed or for an empty list; returns where all is there."""
-    if failed:
-        say(f"without the documents of {', '.join(failed)}")
+    if silent:
+        say(f"without the documents of {', '.join(silent)}")
         raise typer.Exit(PARTLY)
     if not is_something:
         raise typer.Exit(NOTHING)

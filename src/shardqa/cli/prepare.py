@@ -27,18 +27,18 @@ def prepare(
     tell(outcome, as_json)
 
 
-def tell(done: preparation.Prepared, as_json: bool) -> None:
+def tell(outcome: preparation.Prepared, as_json: bool) -> None:
     report(
         as_json,
         {
-            "reader": done.reader.name,
-            "registered": done.registered,
-            "stored": done.stored,
-            "encoder_stored": done.encoder_stored,
+            "reader": outcome.reader.name,
+            "registered": outcome.registered,
+            "stored": outcome.stored,
+            "encoder_stored": outcome.encoder_stored,
         },
-        f"functions registered on: {', '.join(done.registered) or 'none, they were there'}",
-        f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}",
-        *([f"encoder stored on: {', '.join(done.encoder_stored)}"] if done.encoder_stored else []),
+        f"functions registered on: {', '.join(outcome.registered) or 'none, they were there'}",
+        f"reader {outcome.reader.name} stored on: {', '.join(outcome.stored) or 'none, it was there'}",
+        *([f"encoder stored on: {', '.join(outcome.encoder_stored)}"] if outcome.encoder_stored else []),
     )
 
 

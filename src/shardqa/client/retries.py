@@ -41,13 +41,13 @@ class Budget:
         with self._lock:
             self._left = min(self._left + self.rules.share, float(self.rules.burst))
 
-    def pause(self, attempt: int, elapsed: float, retry_after: float | None) -> float | None:
+    def pause(self, attempt: int, seconds: float, retry_after: float | None) -> float | None:
         """Seconds until the next attempt after number `attempt` (from 1) failed; None where there is to be none.
 
         `retry_after` is what the server asks for.
         """
         wait: float = max(retry_after or 0.0, FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
-        if attempt >= self.rules.attempts or elapsed + wait > self.rules.seconds:
+        if attempt >= self.rules.attempts or seconds + wait > self.rules.seconds:
             return None
         with self._lock:
             if self._left < 1:

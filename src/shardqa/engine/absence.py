@@ -10,10 +10,10 @@ from shardqa.schema import Composed, MergedCandidates, Part
 from shardqa.statistics import CorpusStatistics
 
 
-def of(statistics: CorpusStatistics, titled: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
+def of(statistics: CorpusStatistics, bearers: Sequence[Mapping[str, int]]) -> tuple[str, ...]:
     """The terms that neither a passage nor, by shard, a title has."""
     absent = (term for term in statistics.cf if not statistics.df.get(term))
-    return tuple(term for term in absent if not any(titles.get(term) for titles in titled))
+    return tuple(term for term in absent if not any(titles.get(term) for titles in bearers))
 
 
 def worded(wording: str, absent: Sequence[str]) -> list[str]:
@@ -21,7 +21,7 @@ def worded(wording: str, absent: Sequence[str]) -> list[str]:
     return [word for word in analysis.worded(wording, absent) if word.lower() not in languages.ENGLISH]
 
 
-def nearest(merged: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
+def nearest(candidates: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
     """The best sentences; none where all are about something else: by the score, or as no passage has a word of it."""
-    is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(merged.absent)
-    return [] if is_far else showing.same_matter(question.text, merged.likeliest)
+    is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(candidates.absent)
+    return [] if is_far else showing.same_matter(question.text, candidates.likeliest)

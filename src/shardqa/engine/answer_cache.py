@@ -61,13 +61,13 @@ class AnswerCache:
         entry = self._entries.get(key)
         return None if entry is None else entry.finished.get(question)
 
-    def finish(self, key: str, question: Question, finished: Finished) -> None:
+    def finish(self, key: str, question: Question, answer: Finished) -> None:
         """Stores a finished reply beside its answer, if that is still cached."""
         entry = self._entries.get(key)
         if entry is None or len(entry.finished) >= REPLIES:
             return
-        entry.finished[question] = finished
-        entry.size += len(finished.before)
+        entry.finished[question] = answer
+        entry.size += len(answer.before)
         self._keep(key, entry)
 
     def put(self, key: str, answer: MergedCandidates, json_bytes: int) -> None:

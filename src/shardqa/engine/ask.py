@@ -207,8 +207,8 @@ class Asking:
             own.name if own else "",
         )
 
-    def _conclude(self, merged: Merged, question: Question, timing: Timing) -> Answer:
-        return conclude(merged.candidates, question, self._settings.model, merged.cache, merged.failed, timing)
+    def _conclude(self, reading: Merged, question: Question, timing: Timing) -> Answer:
+        return conclude(reading.candidates, question, self._settings.model, reading.cache, reading.failed, timing)
 
     def cached_reply(self, question: Question) -> CachedReply | None:
         """The JSON of the Answer to the question, if this process has cached all of it but the times; else None."""

@@ -14,10 +14,10 @@ from shardqa.rounds import BridgeReply
 class Bridge:
     """The titles that lead on from one question's first passages, and the shards that were asked for them."""
 
-    def __init__(self, shards: Shards, question: Question, titled: frozenset[ShardPart]) -> None:
+    def __init__(self, shards: Shards, question: Question, parts_with_titles: frozenset[ShardPart]) -> None:
         self._shards = shards
         self._question = question
-        self._titled = titled  # those whose documents have titles: no other is asked
+        self._titled = parts_with_titles  # those whose documents have titles: no other is asked
         self._destinations = frozenset[ShardPart]()  # those with a document which a title leads to
         self.epochs: PartEpochs = {}  # of those that were asked
         self.failed: list[str] = []

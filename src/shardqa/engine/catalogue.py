@@ -338,9 +338,9 @@ def _without_epoch(corpus: CorpusInfo) -> CorpusInfo:
     return corpus.model_copy(update={"epoch": ""})
 
 
-def _dropping(corpus: str, parts: list[dict[str, Any]], done: bool) -> Dropping:
+def _dropping(corpus: str, parts: list[dict[str, Any]], is_done: bool) -> Dropping:
     documents, removals = (sum(int(part[name]) for part in parts) for name in ("documents", "removed"))
-    return Dropping(corpus=corpus, documents=documents, removed=removals, done=done)
+    return Dropping(corpus=corpus, documents=documents, removed=removals, done=is_done)
 
 
 def _info(entry: dict[str, Any]) -> DocumentInfo:

@@ -95,7 +95,7 @@ class ClusterView:
             fault = reply.fault
         raise ClusterUnavailable(f"no master tells the cluster's nodes: {fault or 'none is known'}; is one running?")
 
-    async def _node(self, node: Node, addresses: dict[str, str], counted: Counted) -> NodeInfo:
+    async def _node(self, node: Node, addresses: dict[str, str], scope: Counted) -> NodeInfo:
         info = NodeInfo(
             node=node.address,
             role="replica" if node.role == "replica" else "master",
@@ -109,14 +109,14 @@ class ClusterView:
             return info
         try:
             async with asyncio.timeout(NODE_SECONDS):
-                await self._fill(info, connection, counted)
+                await self._fill(info, connection, scope)
         except TimeoutError:
             info.error = f"it did not answer within {NODE_SECONDS:g} s"
         except ShardqaError as fault:
             info.error = str(fault)
         return info
 
-    async def _fill(self, info: NodeInfo, node: ClusterNode, counted: Counted) -> None:
+    async def _fill(self, info: NodeInfo, node: ClusterNode, scope: Counted) -> None:
         start = perf_counter()
         await self._shards.on(node, "PING")
         info.ms = round(1e3 * (perf_counter() - start), 3)
@@ -124,19 +124,19 @@ class ClusterView:
         if reply.fault is None:
             counts = activity.fields(reply.value)
             info.worker = str(counts.get("shardqa_worker_state", "no module"))
-            if counted.corpora is None and not counted.filter:
+            if scope.corpora is None and not scope.filter:
                 info.aside = int(str(counts.get("shardqa_documents_aside", 0)))
                 info.answers_kept = int(str(counts.get("shardqa_hook_hits", 0)))
                 info.answers_read = int(str(counts.get("shardqa_miss_count", 0)))
                 info.reading_ms = int(str(counts.get("shardqa_miss_us_sum", 0))) / 1e3
         if info.role == "master":
-            await self._fill_shard(info, node, counted)
+            await self._fill_shard(info, node, scope)
 
-    async def _fill_shard(self, info: NodeInfo, node: ClusterNode, counted: Counted) -> None:
-        words = [counted.filter] if counted.filter else []
+    async def _fill_shard(self, info: NodeInfo, node: ClusterNode, scope: Counted) -> None:
+        words = [scope.filter] if scope.filter else []
         corpora = CorporaOfShard.parse(await self._shards.on(node, "RG.TRIGGER", "Corpora", *words))
         info.tag, info.indexing, info.refuses = corpora.shard.tag, corpora.shard.indexing, corpora.shard.refuses
-        parts = [part for name, part in corpora.corpora.items() if counted.corpora is None or name in counted.corpora]
+        parts = [part for name, part in corpora.corpora.items() if scope.corpora is None or name in scope.corpora]
         info.documents = sum(part.documents for part in parts)
         info.passages = sum(part.passages for part in parts)
         reply = await self._shards.reply(node, "EXISTS", keys.model(self._model, info.tag))

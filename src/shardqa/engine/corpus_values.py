@@ -29,10 +29,10 @@ class Believed(Generic[Value]):
 
 
 class CorpusValues(Generic[Value]):
-    def __init__(self, shards: Shards, key: Callable[[str], str], parsed: Callable[[Any], Value | None]) -> None:
+    def __init__(self, shards: Shards, key: Callable[[str], str], parse: Callable[[Any], Value | None]) -> None:
         self._shards = shards
         self._key = key
-        self._parsed = parsed
+        self._parsed = parse
         self._believed: dict[str, Believed[Value]] = {}  # by corpus
 
     def believed(self, corpus: str) -> Believed[Value] | None:

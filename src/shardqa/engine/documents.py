@@ -95,9 +95,9 @@ def words_of(document: Document, replace: bool) -> list[str]:
     return [part for pair in fields.items() for part in pair]
 
 
-def _marks(stored: str) -> list[places.Mark]:
+def _marks(places_json: str) -> list[places.Mark]:
     try:
-        return places.decode(stored)
+        return places.decode(places_json)
     except (BadDocument, ValueError):
         return []  # another writer's field; the document is no worse for it
 

@@ -17,8 +17,8 @@ def terms_of(statistics: CorpusStatistics, passages: Sequence[FoundPassage]) -> 
     ]
 
 
-def span_of(scored: ScoredSpan) -> ReadSpan:
-    span, weights, signals = scored.span, asdict(scored.scoring.answer), asdict(scored.signals)
+def span_of(own: ScoredSpan) -> ReadSpan:
+    span, weights, signals = own.span, asdict(own.scoring.answer), asdict(own.signals)
     bias = weights.pop("bias")
     return ReadSpan(
         answer=span.text,
@@ -29,9 +29,9 @@ def span_of(scored: ScoredSpan) -> ReadSpan:
         span_logit=span.span_logit,
         null_logit=span.null_logit,
         **signals,
-        precedence=scored.precedence,
+        precedence=own.precedence,
         log_odds={"bias": bias, **{name: weight * signals[name] for name, weight in weights.items()}},
-        score=scored.score,
+        score=own.score,
     )
 
 

@@ -116,25 +116,25 @@ def _without_overlaps(spans: Iterable[ScoredSpan]) -> Iterator[ScoredSpan]:
 
 
 def conclude(
-    merged: MergedCandidates,
+    candidates: MergedCandidates,
     question: Question,
     model: str,
     cache: Literal["process", "redis"] | None,
-    failed: list[str],
+    silent: list[str],
     timing: Timing,
 ) -> Answer:
     """The answer in the question's form where its score reaches `min_score` (default: the form's line), or none.
 
     Where documents are hidden (`question.view`), no times and keys of shards are told, nor caches, which writes empty.
     """
-    form = merged.auto if question.form == "auto" else question.form
-    best = merged.composed.get(form)
-    lines = best.below if best else merged.below
+    form = candidates.auto if question.form == "auto" else question.form
+    best = candidates.composed.get(form)
+    lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
     head = answer.head if answer else None
-    parts = answer.parts if answer else absence.nearest(merged, question, best)
-    text, n_best = answer.text(form) if answer else None, merged.candidates[: question.n_best]
+    parts = answer.parts if answer else absence.nearest(candidates, question, best)
+    text, n_best = answer.text(form) if answer else None, candidates.candidates[: question.n_best]
     return Answer(
         question=question.wording,
         corpus=question.asked_of,
@@ -144,7 +144,7 @@ def conclude(
         no_answer=answer is None,
         needed=threshold,
         lines=lines,
-        calibrated=merged.calibrated,
+        calibrated=candidates.calibrated,
         document_corpus=head.corpus if head else None,
         document=head.document if head else None,
         title=head.title if head else None,
@@ -159,16 +159,16 @@ def conclude(
         n_best=showing.others(question.text, text, n_best) if parts else n_best,
         cached=cache is not None and not question.view,
         cache=None if question.view else cache,
-        partial=bool(failed),
-        failed=failed,
-        shards=_uses(merged, cache, question.view),
+        partial=bool(silent),
+        failed=silent,
+        shards=_uses(candidates, cache, question.view),
         model=model,
-        absent=[] if answer else absence.worded(question.wording, merged.absent),
+        absent=[] if answer else absence.worded(question.wording, candidates.absent),
         warnings=languages.warnings(question.wording),
         timing=Timing(total=timing.total) if question.view else timing,
     )
 
 
-def _uses(merged: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
+def _uses(candidates: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
     update = HIDDEN_USE if view else CACHED_USE if cache else {}
-    return [use.model_copy(update=update) for use in merged.shards] if update else merged.shards
+    return [use.model_copy(update=update) for use in candidates.shards] if update else candidates.shards

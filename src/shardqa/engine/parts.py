@@ -91,9 +91,9 @@ def answering(sentences: Sequence[Excerpt]) -> list[Excerpt]:
     return sorted(_within_parts(unrepeated([best, *near])), key=lambda sentence: sentence.start)
 
 
-def of_span(scored: ScoredSpan) -> Excerpt:
-    span = scored.span
-    return Excerpt(span.passage, span.start, span.end, span.margin, scored.score)
+def of_span(own: ScoredSpan) -> Excerpt:
+    span = own.span
+    return Excerpt(span.passage, span.start, span.end, span.margin, own.score)
 
 
 def items(spans: Sequence[ScoredSpan]) -> list[Excerpt]:
@@ -105,8 +105,8 @@ def items(spans: Sequence[ScoredSpan]) -> list[Excerpt]:
     return sorted(few, key=lambda item: (documents.index(item.document), item.start))
 
 
-def _items(scored: ScoredSpan) -> Iterator[Excerpt]:
-    whole = of_span(scored)
+def _items(span: ScoredSpan) -> Iterator[Excerpt]:
+    whole = of_span(span)
     first = whole.passage.start
     for start, end in enumerations.items(whole.passage.text, whole.start - first, whole.end - first):
         item = replace(whole, start=first + start, end=first + end)
@@ -163,9 +163,9 @@ def distinct(sentences: Iterable[Excerpt]) -> Iterator[Excerpt]:
             yield sentence
 
 
-def joined(chosen: Iterable[Excerpt]) -> list[Part]:
+def joined(excerpts: Iterable[Excerpt]) -> list[Part]:
     parts: list[Part] = []
-    for sentence in sorted(chosen, key=lambda sentence: sentence.start):
+    for sentence in sorted(excerpts, key=lambda sentence: sentence.start):
         passage, before = sentence.passage, parts[-1] if parts else None
         is_near = before and passage.start <= before.end and not passage.between(before.end, sentence.start).strip()
         if before and is_near and not (sentence.place or {}).get("cells"):  # a row of a table is a part

@@ -238,14 +238,14 @@ def _epochs_of(replies: Sequence[tuple[ShardPart, TermsReply | RankReply]]) -> P
     return {(part.corpus, reply.tag): reply.epoch for part, reply in replies}
 
 
-def _demand_documents(corpora: Sequence[str], names: Collection[str], failed: list[str]) -> None:
+def _demand_documents(corpora: Sequence[str], names: Collection[str], silent: list[str]) -> None:
     """`names` are of corpora with documents. Raises UnknownCorpus, and ClusterUnavailable where the shards that answer
     have no document of any."""
     missing = [corpus for corpus in corpora if corpus not in names]
-    if missing and not failed:
+    if missing and not silent:
         raise UnknownCorpus(f"there is no corpus {missing[0]!r}")
-    if failed and not names:
+    if silent and not names:
         raise ClusterUnavailable(
-            f"corpus {missing[0]!r} has no document on the shards that answer, and {', '.join(failed)} did not; "
+            f"corpus {missing[0]!r} has no document on the shards that answer, and {', '.join(silent)} did not; "
             "see 'shardqa status'"
         )

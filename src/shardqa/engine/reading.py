@@ -71,7 +71,7 @@ class Readers:
 
     async def staged(
         self,
-        ranked: RankedList,
+        ranking: RankedList,
         is_last: bool = True,
         on_stage: Callable[["StagedReading", int], None] | None = None,
         own: CorpusScoring | None = None,
@@ -82,7 +82,7 @@ class Readers:
         Raises ClusterUnavailable where no shard could be asked. A shard whose tag is moving counts as one that could
         not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
         """
-        reading = StagedReading(self, ranked, is_last, own, early)
+        reading = StagedReading(self, ranking, is_last, own, early)
         while (stage := reading.next_stage()) > reading.last:
             await reading.upto(stage)
             reading.last = stage
@@ -90,16 +90,16 @@ class Readers:
                 on_stage(reading, stage)
         return reading
 
-    def begin(self, early: Early, ranked: RankedList) -> None:
+    def begin(self, early: Early, ranking: RankedList) -> None:
         """Reads the best passage, while its shards still look for bridges: `early` gets the shard's answer, by key."""
-        if ranked.passages and ranked.question.sure < 1:  # else all are read at once
-            place = _place(ranked.passages[0])
-            if (key := self.key(ranked, place, 1)) not in early:
-                early[key] = asyncio.create_task(self.one(ranked.question, place.node, 1, key))
+        if ranking.passages and ranking.question.sure < 1:  # else all are read at once
+            place = _place(ranking.passages[0])
+            if (key := self.key(ranking, place, 1)) not in early:
+                early[key] = asyncio.create_task(self.one(ranking.question, place.node, 1, key))
 
-    def key(self, ranked: RankedList, place: Place, passages: int) -> str:
+    def key(self, ranking: RankedList, place: Place, passages: int) -> str:
         """The key of a shard's answer about its best `passages`."""
-        question, epoch, model = ranked.question, ranked.epochs[place.corpus, place.tag], self._settings.model
+        question, epoch, model = ranking.question, ranking.epochs[place.corpus, place.tag], self._settings.model
         parts = question.text, question.filter, question.among
         return keys.answer(place.corpus, place.tag, epoch, model, passages, *parts)
 
@@ -134,7 +134,7 @@ class StagedReading:
     def __init__(
         self,
         readers: Readers,
-        ranked: RankedList,
+        ranking: RankedList,
         is_last: bool = True,
         own: CorpusScoring | None = None,
         early: Early | None = None,
@@ -143,17 +143,17 @@ class StagedReading:
         self._early = {} if early is None else early  # whoever takes one ends it
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
-        self._ranked = ranked
-        self._ranks = ranked.ranks
-        self._order = [passage.key for passage in ranked.passages]
+        self._ranked = ranking
+        self._ranks = ranking.ranks
+        self._order = [passage.key for passage in ranking.passages]
         self._lags = [lag(score, self._ranks.scores[0]) for score in self._ranks.scores]  # ascending
-        self._places: list[Place] = [_place(passage) for passage in ranked.passages]
+        self._places: list[Place] = [_place(passage) for passage in ranking.passages]
         self._reads: dict[Place, list[Read]] = {}  # by place, each of more passages than the one before
         self._unreachable: dict[Place, ClusterUnavailable] = {}
         self._scored: dict[int, list[ScoredSpan]] = {}  # by stage, of what is read so far
         self._merged: MergedCandidates | None = None  # of all that is read so far
         self.last = 0  # passages after the last stage
-        self.failed = list(ranked.failed)
+        self.failed = list(ranking.failed)
 
     async def upto(self, stage: int) -> None:
         """Reads the best `stage` passages. Raises what a shard's answer raises."""

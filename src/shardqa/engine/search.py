@@ -101,16 +101,16 @@ class Searching:
             graph=graph_of(question.wording, passages, spans),
         )
 
-    async def _load(self, ranked: RankedList, statistics: CorpusStatistics | None) -> list[FoundPassage]:
+    async def _load(self, ranking: RankedList, statistics: CorpusStatistics | None) -> list[FoundPassage]:
         """Loads those of the list that still exist, in its order; with `statistics`, why they rank so."""
         by_part: dict[ShardPart, list[str]] = defaultdict(list)
-        for passage in ranked.passages:
+        for passage in ranking.passages:
             by_part[ShardPart(passage.corpus, passage.node)].append(passage.key)
         parts = await asyncio.gather(
-            *(self._load_from(part, ranked.question, keys, statistics) for part, keys in sorted(by_part.items()))
+            *(self._load_from(part, ranking.question, keys, statistics) for part, keys in sorted(by_part.items()))
         )
         by_key = {passage["key"]: passage for part in parts for passage in part}
-        return [_found(passage, by_key[passage.key]) for passage in ranked.passages if passage.key in by_key]
+        return [_found(passage, by_key[passage.key]) for passage in ranking.passages if passage.key in by_key]
 
     async def _load_from(
         self, part: ShardPart, question: Question, keys: list[str], statistics: CorpusStatistics | None
@@ -129,20 +129,20 @@ class Searching:
         )
 
 
-def _found(ranked: RankedPassage, loaded: dict[str, Any]) -> FoundPassage:
+def _found(passage: RankedPassage, record: dict[str, Any]) -> FoundPassage:
     return FoundPassage(
-        key=ranked.key,
-        corpus=ranked.corpus,
-        document=ranked.document,
-        title=loaded["title"],
-        text=loaded["text"],
-        start=loaded["start"],
-        end=loaded["start"] + len(loaded["text"]),
-        score=ranked.score,
-        highlights=[Highlight(start=start, end=end, term=term) for start, end, term in loaded["highlights"]],
-        place=loaded["place"],
-        metadata=metadata.unpack(loaded["metadata"]),
-        shard=ranked.tag,
-        node=ranked.node,
-        why=RankScore.model_validate(loaded["why"]) if loaded["why"] else None,
+        key=passage.key,
+        corpus=passage.corpus,
+        document=passage.document,
+        title=record["title"],
+        text=record["text"],
+        start=record["start"],
+        end=record["start"] + len(record["text"]),
+        score=passage.score,
+        highlights=[Highlight(start=start, end=end, term=term) for start, end, term in record["highlights"]],
+        place=record["place"],
+        metadata=metadata.unpack(record["metadata"]),
+        shard=passage.tag,
+        node=passage.node,
+        why=RankScore.model_validate(record["why"]) if record["why"] else None,
     )

@@ -136,10 +136,10 @@ class ShardqaDocumentStore:
             except (UnknownCorpus, UnknownDocument):
                 continue  # as other stores have it
 
-    def _read(self, listed: list[Document]) -> list[Document]:
+    def _read(self, rows: list[Document]) -> list[Document]:
         """Fetches the texts, without those that are deleted meanwhile."""
         documents = list[Document]()
-        for one in listed:
+        for one in rows:
             with suppress(UnknownCorpus, UnknownDocument):
                 whole = self._client.document(one.id, self.corpus)
                 documents.append(Document(id=whole.id, content=whole.text, meta=whole.metadata))

@@ -61,7 +61,7 @@ class Distribution:
         self._peers.handle_with("UNREGISTER", self._on_unregister)
         self._peers.handle_with("PAUSE", self._on_pause)
 
-    async def register(self, session: Session, replaced: str | None, run: Run) -> None:
+    async def register(self, session: Session, former: str | None, run: Run) -> None:
         """Registers the registrations of a script, here and on the other masters.
 
         Raises ValueError, CannotTravel and NotDistributed.
@@ -69,20 +69,20 @@ class Distribution:
         if not session.registrations and not session.watches:
             session.commit()
             return
-        both = {session.id, replaced or session.id}
+        both = {session.id, former or session.id}
         self._sessions.check_triggers(session, both)
         others = await self._others(session)
         content = pack_session(session) if others else b""
         await run_on_registered(session, run)
         if others:
-            await self._prepare(session, content, replaced, others)
+            await self._prepare(session, content, former, others)
             try:
                 self._sessions.check_triggers(session, both)  # another script may have been faster
             except ValueError:
                 await self._discard(session, others)
                 raise
-        self._sessions.take(session, replaced, run)
-        await self._commit(session, replaced, others)
+        self._sessions.take(session, former, run)
+        await self._commit(session, former, others)
 
     def from_function(
         self, around: Session, registration: Registration, on_registered: list[Callable[[], Any]]
@@ -122,17 +122,17 @@ class Distribution:
             return []
         return await self._cluster.other_masters()
 
-    async def _prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
+    async def _prepare(self, session: Session, content: bytes, former: str | None, others: Sequence[Node]) -> None:
         """Has others read `content` (of `pack_session`). Raises NotDistributed; then nothing has changed anywhere."""
         session.stored = marked(session.requirements, stored_script(content, session.code))
-        words = (session.id, PYTHON, session.id, session.user, replaced or "", session.description or "")
+        words = (session.id, PYTHON, session.id, session.user, former or "", session.description or "")
         await self._ask_all(
             others, "PREPARE", *words, content, session.code, json.dumps(session.requirements), undo=session
         )
 
-    async def _commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
+    async def _commit(self, session: Session, former: str | None, others: Sequence[Node]) -> None:
         """Has all others take what they prepared. Raises NotDistributed, with the shards that did not."""
-        await self._ask_all(others, "COMMIT", session.id, PYTHON, session.id, session.user, replaced or "")
+        await self._ask_all(others, "COMMIT", session.id, PYTHON, session.id, session.user, former or "")
 
     async def _discard(self, session: Session, others: Sequence[Node]) -> None:
         await self._peers.send_all(others, "DISCARD", session.id)
@@ -172,14 +172,14 @@ class Distribution:
             await self._streams.forget(registration)
         return self._sessions.unregister(id)
 
-    async def pause(self, ids: list[str], paused: bool) -> None:
+    async def pause(self, ids: list[str], is_paused: bool) -> None:
         """Pauses registrations or lets them go on; a shard that can't be reached does not, and its list shows it."""
-        self._pause(ids, paused)
-        await self._peers.send_all(await self._cluster.other_masters(), "PAUSE", json.dumps([ids, paused]))
+        self._pause(ids, is_paused)
+        await self._peers.send_all(await self._cluster.other_masters(), "PAUSE", json.dumps([ids, is_paused]))
 
-    def _pause(self, ids: list[str], paused: bool) -> None:
+    def _pause(self, ids: list[str], is_paused: bool) -> None:
         for registration in filter(None, map(self._sessions.registration, ids)):
-            self._streams.pause(registration, paused)
+            self._streams.pause(registration, is_paused)
 
     async def _ask_all(
         self,

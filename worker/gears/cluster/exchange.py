@@ -93,10 +93,10 @@ class Near:
 class Far:
     """The way to an inbox of another shard; ends where `lost()` says between tries that the shard left."""
 
-    def __init__(self, send: Send, lost: Callable[[], bool], failed: Callable[[BaseException], None]) -> None:
+    def __init__(self, send: Send, has_left: Callable[[], bool], on_fault: Callable[[BaseException], None]) -> None:
         self._send = send
-        self._lost = lost
-        self._failed = failed
+        self._lost = has_left
+        self._failed = on_fault
         self._collected: list[Any] = []
         self._sending: asyncio.Task[None] | None = None  # one batch is on its way while the next is filled
 

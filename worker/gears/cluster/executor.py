@@ -93,8 +93,8 @@ class Executor:
 class AwaitableRun:
     """The value of `run()` inside a function; to await it gives [results, errors]."""
 
-    def __init__(self, done: Future[list[Any]]) -> None:
-        self._done = done
+    def __init__(self, future: Future[list[Any]]) -> None:
+        self._done = future
 
     def __await__(self) -> Generator[Any, None, list[Any]]:
         return asyncio.wrap_future(self._done).__await__()

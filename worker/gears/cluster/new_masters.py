@@ -47,9 +47,9 @@ class NewMasters:
             for node in await self._cluster.other_masters():
                 await self._send(node)
 
-    async def _is_left_to_send(self, node: Node, known: set[str]) -> bool:
+    async def _is_left_to_send(self, node: Node, others: set[str]) -> bool:
         cluster = self._cluster
-        leads = cluster.role == "master" and bool(cluster.own_slots()) and cluster.node == min({cluster.node, *known})
+        leads = cluster.role == "master" and bool(cluster.own_slots()) and cluster.node == min({cluster.node, *others})
         return leads and not await self._send(node)
 
     async def _send(self, node: Node) -> bool:

@@ -47,7 +47,7 @@ class RegistrationCommands:
                 self._executions.abort(execution)
         return resp.OK
 
-    async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:
+    async def _pause(self, is_paused: bool, _run: Run, ids: list[str]) -> bytes:
         """Pauses all ids, or replies with an error and pauses none."""
         for id in ids:
             registration = self._registrations.get(id)
@@ -56,7 +56,7 @@ class RegistrationCommands:
                     f"ERR Execution {id[:80]} does not exists on this shard; RG.DUMPREGISTRATIONS lists what does"
                 )
             if registration.reader != "StreamReader":
-                what = f"{registration.reader} does not support {'pause' if paused else 'unpause'}"
+                what = f"{registration.reader} does not support {'pause' if is_paused else 'unpause'}"
                 return resp.error(f"ERR Reader {what}: registration {id[:80]} follows no stream")
-        await self._distribution.pause(ids, paused)
+        await self._distribution.pause(ids, is_paused)
         return resp.OK

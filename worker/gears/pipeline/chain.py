@@ -88,10 +88,10 @@ class Chain:
             self._go_on(outcome, [waited(self._run, one.waiting) for one in outcome.awaited()])
         return outcome
 
-    async def resume(self, suspended: Suspended) -> list[Any]:
+    async def resume(self, suspension: Suspended) -> list[Any]:
         """Awaits what `advance` reached, and goes on from there. In the loop."""
-        await self._await(suspended)
-        return await self._finish(suspended.work)
+        await self._await(suspension)
+        return await self._finish(suspension.work)
 
     async def _finish(self, work: Work) -> list[Any]:
         run = self._run
@@ -106,12 +106,12 @@ class Chain:
                 return outcome
             await self._await(outcome)
 
-    async def _await(self, suspended: Suspended) -> None:
-        self._go_on(suspended, await results_of(self._run, [one.start for one in suspended.awaited()]))
+    async def _await(self, suspension: Suspended) -> None:
+        self._go_on(suspension, await results_of(self._run, [one.start for one in suspension.awaited()]))
 
-    def _go_on(self, suspended: Suspended, results: Iterable[Result]) -> None:
+    def _go_on(self, suspension: Suspended, results: Iterable[Result]) -> None:
         left, after = iter(results), list[Begun]()
-        for one in suspended.begun:
+        for one in suspension.begun:
             if isinstance(one, Awaited):
                 out: list[Any] = []
                 self._take(self.operations[one.at], one.record, next(left), out)
@@ -121,7 +121,7 @@ class Chain:
             else:
                 after.append(one)
         for one in reversed(after):
-            suspended.work.put(one.at, one.records)
+            suspension.work.put(one.at, one.records)
 
     def advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
         """Computes in the calling thread, under `guard`, up to awaitables. Raises Cancelled.

@@ -93,7 +93,7 @@ class Executions:
         self._numbers = itertools.count(1)
         self.is_used: Callable[[str], bool] = lambda _: False  # by something else: an id names one thing
         self.list_waiting: Callable[[], None] = lambda: None  # calls `wait` for what is to be listed
-        self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
+        self.endings: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
         self.times = RunHistogram()  # of the same
 
     def all(self) -> list[Execution]:
@@ -160,7 +160,7 @@ class Executions:
             execution.errors.append("ERR the execution was aborted")
         execution.finish()
         if not execution.registration:
-            self.ended["aborted" if is_aborted else "failed" if execution.errors else "done"] += 1
+            self.endings["aborted" if is_aborted else "failed" if execution.errors else "done"] += 1
             self.times.add(execution.milliseconds * 1000)
         if not execution.keeps_results:
             self.drop(execution)

@@ -36,18 +36,18 @@ def _start(thread: threading.Thread) -> None:
     _start_thread(thread)
 
 
-def _submit(pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+def _submit(pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
     run = current_or_begun_by()
     if run is None or isinstance(getattr(function, "__self__", None), Context):  # that has its own
-        return _submit_work(pool, function, *args, **named)
-    return _submit_work(pool, _work_for, run, function, *args, **named)
+        return _submit_work(pool, function, *args, **options)
+    return _submit_work(pool, _work_for, run, function, *args, **options)
 
 
-def _work_for(run: Run, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+def _work_for(run: Run, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     thread = threading.current_thread()
     before = getattr(thread, RUN, None)
     setattr(thread, RUN, run)
     try:
-        return function(*args, **named)
+        return function(*args, **options)
     finally:
         setattr(thread, RUN, before)

@@ -131,9 +131,9 @@ def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[An
     return records
 
 
-def from_end(seen: dict[Any, None]) -> list[Any]:
+def from_end(records: dict[Any, None]) -> list[Any]:
     """Reverses records for flatmap, which then gives them in the order of arrival."""
-    return list(reversed(seen))
+    return list(reversed(records))
 
 
 def unite(accumulator: dict[Any, None] | None, other: dict[Any, None]) -> dict[Any, None]:

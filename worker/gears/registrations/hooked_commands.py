@@ -33,7 +33,7 @@ Execute = Callable[[Command], Any]
 GET = HookedCommand("get", writes=False, first=1, last=1)
 
 
-def hooked_command(execute: Execute, name: str, prefixed: bool, verb: str) -> HookedCommand:
+def hooked_command(execute: Execute, name: str, has_prefix: bool, verb: str) -> HookedCommand:
     """Returns the command to hook; `verb` is for the error. Any thread but the reading one. Raises ValueError."""
     name = name.lower()
     if name.startswith(OURS) or name in REFUSED:
@@ -43,7 +43,7 @@ def hooked_command(execute: Execute, name: str, prefixed: bool, verb: str) -> Ho
     (info,) = execute(("COMMAND", "INFO", name))
     if info is None:
         raise ValueError(f"Can not {verb} an unexisting command: {name!r}")
-    return _checked(info, name, prefixed, verb)
+    return _checked(info, name, has_prefix, verb)
 
 
 def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
@@ -58,13 +58,13 @@ def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
     return tuple(commands)
 
 
-def _checked(info: list[Any], name: str, prefixed: bool, verb: str) -> HookedCommand:
+def _checked(info: list[Any], name: str, has_prefix: bool, verb: str) -> HookedCommand:
     """Returns the command of Redis' `info`. Raises ValueError for one that can't be hooked."""
     flags = {bytes(flag).decode() for flag in info[2]}
     if len(info) > 9 and info[9]:
         raise ValueError(f"command {name!r} can't be hooked: it is a family of commands")
     movable = "movablekeys" in flags or not info[3]
-    if movable and (prefixed or "blocking" in flags):
+    if movable and (has_prefix or "blocking" in flags):
         raise ValueError(f"Can not {verb} a command with moveable keys by key prefix: {name!r}; leave the prefix out")
     if "noscript" in flags:
         raise ValueError(f"Can not {verb} a command which are not allowed inside a script: {name!r}")

@@ -51,7 +51,7 @@ class InfoLines:
         executions, statistics = self._executions, self._statistics
         statistics.set("executions_running", sum(execution.status == "running" for execution in executions.all()))
         for ending in ENDINGS:
-            statistics.set(f"executions_{ending}", executions.ended[ending])
+            statistics.set(f"executions_{ending}", executions.endings[ending])
         statistics.set("executions_us_p50", executions.times.percentile(0.5))
         statistics.set("executions_us_p99", executions.times.percentile(0.99))
 

@@ -25,10 +25,10 @@ Resync = Callable[[str], Awaitable[None]]
 
 
 class Watch:
-    def __init__(self, session: str, prefix: str, changed: Changed, resync: Resync) -> None:
+    def __init__(self, session: str, prefix: str, on_change: Changed, resync: Resync) -> None:
         self.session = session
         self.prefix = prefix
-        self._changed = changed
+        self._changed = on_change
         self._resync = resync
         self._lock = threading.Lock()
         self._queue: deque[KeyEvent | str] = deque()  # a str is the reason of a resync

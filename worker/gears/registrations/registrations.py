@@ -67,15 +67,15 @@ class RegistrationStatistics:
         else:
             self.drop(describe(error))
 
-    def done(self, started: float, error: str | None) -> None:
+    def done(self, start: float, error: str | None) -> None:
         """Counts a whole run: its trigger, and its end."""
         self.trigger()
-        self.finished(started, error)
+        self.finished(start, error)
 
-    def finished(self, started: float, error: str | None) -> None:
-        """Counts the end of a run; `started` is a time of time.perf_counter()."""
+    def finished(self, start: float, error: str | None) -> None:
+        """Counts the end of a run; `start` is a time of time.perf_counter()."""
         with _counting:
-            self.last = (time.perf_counter() - started) * 1000
+            self.last = (time.perf_counter() - start) * 1000
             self.total += self.last
             self.runs.add(self.last * 1000)
             if error is None:
@@ -235,16 +235,16 @@ class Registrations:
         self._turns: dict[str, Turns] = {}  # by id; of readers of keys and streams
         self._run_once: set[str] = set()  # ids of those that have run in this worker
 
-    def count_queue(self, queued: Callable[[Registration], int]) -> None:
+    def count_queue(self, count: Callable[[Registration], int]) -> None:
         """Adds a function that says how much of a registration's work waits or runs in one place."""
-        self._queues.append(queued)
+        self._queues.append(count)
 
     def queue_of(self, registration: Registration) -> int:
         return sum(count(registration) for count in self._queues)
 
-    def listen(self, added: Callable[[Registration], None], removed: Callable[[Registration], None]) -> None:
-        self._added.append(added)
-        self._removed.append(removed)
+    def listen(self, on_add: Callable[[Registration], None], on_removal: Callable[[Registration], None]) -> None:
+        self._added.append(on_add)
+        self._removed.append(on_removal)
 
     def turns_of(self, registration: Registration) -> Turns | None:
         """Returns the turns of its runs; None where they are not bounded (CommandReader), and for one that is gone."""

@@ -32,8 +32,8 @@ class StoredRegistration:
 class StoredIds:
     """The stored ids, for registrations in the script's order; `new` makes ids for new ones."""
 
-    def __init__(self, stored: Sequence[StoredRegistration], new: Callable[[], str]) -> None:
-        self._stored, self._left, self._new = stored, list(stored), new
+    def __init__(self, registrations: Sequence[StoredRegistration], new: Callable[[], str]) -> None:
+        self._stored, self._left, self._new = registrations, list(registrations), new
 
     def next(self, registration: Registration) -> str:
         """Returns the registration's stored id; empty where it was unregistered since."""

@@ -146,13 +146,13 @@ class LentImports:
     def place_of(self, value: Any) -> tuple[str, str, str] | None:
         return next(filter(None, (imports.place_of(value) for imports in [*ACTIVE.values()])), None)
 
-    def _import(self, name: str, *more: Any, **named: Any) -> ModuleType:
+    def _import(self, name: str, *more: Any, **options: Any) -> ModuleType:
         top = name.partition(".")[0]
         if top and top not in sys.modules:
             for imports in reversed([*ACTIVE.values()]):
                 if imports.has(top) and not find(top, sys.path):
-                    return imports.import_(name, *more, **named)
-        return builtins.__import__(name, *more, **named)
+                    return imports.import_(name, *more, **options)
+        return builtins.__import__(name, *more, **options)
 
 
 LENT = LentImports()
@@ -199,19 +199,19 @@ class _Pickle(_View):
         self.Pickler = type("Pickler", (_Pickler,), {"imports": imports})
         self.Unpickler = type("Unpickler", (_Unpickler,), {"imports": imports})
 
-    def dumps(self, value: Any, protocol: int | None = None, **named: Any) -> bytes:
+    def dumps(self, value: Any, protocol: int | None = None, **options: Any) -> bytes:
         file = io.BytesIO()
-        self.dump(value, file, protocol, **named)
+        self.dump(value, file, protocol, **options)
         return file.getvalue()
 
-    def dump(self, value: Any, file: Any, protocol: int | None = None, **named: Any) -> None:
-        self.Pickler(file, protocol, **named).dump(value)
+    def dump(self, value: Any, file: Any, protocol: int | None = None, **options: Any) -> None:
+        self.Pickler(file, protocol, **options).dump(value)
 
-    def loads(self, data: bytes, /, **named: Any) -> Any:
-        return self.load(io.BytesIO(data), **named)
+    def loads(self, data: bytes, /, **options: Any) -> Any:
+        return self.load(io.BytesIO(data), **options)
 
-    def load(self, file: Any, **named: Any) -> Any:
-        return self.Unpickler(file, **named).load()
+    def load(self, file: Any, **options: Any) -> Any:
+        return self.Unpickler(file, **options).load()
 
 
 class _Pickler(pickle.Pickler):
@@ -219,8 +219,8 @@ class _Pickler(pickle.Pickler):
 
     imports: PrivateImports
 
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         theirs = cls.__dict__.get("reducer_override")  # cloudpickle has one
         if theirs is not None:
             cls.reducer_override = lambda self, obj: _reduced(self, obj, theirs(self, obj))  # type: ignore[method-assign]
@@ -229,9 +229,9 @@ class _Pickler(pickle.Pickler):
         return _reduced(self, obj, NotImplemented)
 
 
-def _reduced(pickler: _Pickler, obj: Any, reduced: Any) -> Any:
-    place = pickler.imports.place_of(obj) if reduced is NotImplemented else None
-    return reduced if place is None else (pkgutil.resolve_name, (f"{place[1]}:{place[2]}",))
+def _reduced(pickler: _Pickler, obj: Any, recipe: Any) -> Any:
+    place = pickler.imports.place_of(obj) if recipe is NotImplemented else None
+    return recipe if place is None else (pkgutil.resolve_name, (f"{place[1]}:{place[2]}",))
 
 
 class _Unpickler(pickle.Unpickler):

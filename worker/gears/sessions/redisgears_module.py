@@ -58,8 +58,8 @@ def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any])
             raise RuntimeError(f"{name} belongs to a script: call it at the script's top, or pass it to the package")
         return names[name]
 
-    def gears_builder(*arguments: Any, **named: Any) -> Any:
-        return of_script("GearsBuilder")(*arguments, **named)
+    def gears_builder(*arguments: Any, **options: Any) -> Any:
+        return of_script("GearsBuilder")(*arguments, **options)
 
     def gears_context(session: Any = None, *arguments: Any) -> Any:
         if isinstance(session, str):

@@ -42,31 +42,31 @@ class Replays:
         self._under_way = 0  # begun and not done
         self._changed: list[Session] = []  # replayed with other registrations than stored
 
-    def replay(self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]) -> None:
+    def replay(self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]) -> None:
         """Runs a stored session again; a failure is the answer to `request` (0: no request)."""
         self._under_way += 1  # at once: what follows on the socket finds that it has to wait
-        self._io.threads.task(self._replay_answered(request, id, user, code, stored))
+        self._io.threads.task(self._replay_answered(request, id, user, code, registrations))
 
     async def _replay_answered(
-        self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
+        self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]
     ) -> None:
         try:
             async with self._replaying:
-                failure = await self._replay(request, id, user, code, stored)
+                failure = await self._replay(request, id, user, code, registrations)
         finally:
             self._under_way -= 1
         if request:
             self._io.link.send(Type.REPLY, request, resp.OK if failure is None else resp.error(failure))
 
     async def _replay(
-        self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
+        self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]
     ) -> str | None:
         """Runs a stored session again; returns why it failed, None where it did not."""
         self._sessions.forget(id, tell=False)
-        ids = [one.id for one in stored]
+        ids = [one.id for one in registrations]
         if ids and not any(ids):
             return None
-        stored_ids = StoredIds(stored, partial(self._new_id_besides, ids))
+        stored_ids = StoredIds(registrations, partial(self._new_id_besides, ids))
         rights = Rights.of_session(id, user)
         requirements, travelling = unmarked(code)
         content, script = split(travelling)
@@ -97,9 +97,9 @@ class Replays:
             self._changed.append(session)
         return None
 
-    def _new_id_besides(self, stored: Collection[str]) -> str:
+    def _new_id_besides(self, ids: Collection[str]) -> str:
         """Makes an id for a registration that the script did not make when it was stored."""
-        while (id := self._sessions.new_id()) in stored:
+        while (id := self._sessions.new_id()) in ids:
             pass
         return id
 

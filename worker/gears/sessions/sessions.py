@@ -140,13 +140,13 @@ class Sessions:
             self.forget(session.id, tell=False)
         return True
 
-    def check_triggers(self, session: Session, replaced: set[str]) -> None:
+    def check_triggers(self, session: Session, former: set[str]) -> None:
         triggers: set[str] = set()
         for registration in session.registrations:
             if not registration.trigger:
                 continue
             other = self._registry.registrations.triggered_by(registration.trigger)
-            if registration.trigger in triggers or (other and not {other.session, around_of(other.session)} & replaced):
+            if registration.trigger in triggers or (other and not {other.session, around_of(other.session)} & former):
                 here = " in this session" if registration.trigger in triggers else ""
                 raise ValueError(f"trigger already registered{here}: {registration.trigger!r}; choose another name")
             triggers.add(registration.trigger)

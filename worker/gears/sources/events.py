@@ -283,28 +283,28 @@ class Events:
         )
         return Begun(plain, execution)
 
-    def _end(self, line: Line, event: KeyEvent, begun: Begun | None) -> None:
+    def _end(self, line: Line, event: KeyEvent, start: Begun | None) -> None:
         """Ends an event whose turn is over; an awaitable in it has a turn of its own."""
-        if begun is not None and isinstance(begun.outcome, Suspended):
+        if start is not None and isinstance(start.outcome, Suspended):
             line.plain, line.awaits = False, True  # the next ones go over the loop at once
             line.turns += 1
-            self._threads.task(self._rest(line, event, begun, begun.outcome))
+            self._threads.task(self._rest(line, event, start, start.outcome))
             return
-        if begun is not None:
-            results = begun.outcome if isinstance(begun.outcome, list) else []
-            self._executions.finished(begun.execution, results)
+        if start is not None:
+            results = start.outcome if isinstance(start.outcome, list) else []
+            self._executions.finished(start.execution, results)
         self._done(line, event)
 
-    async def _rest(self, line: Line, event: KeyEvent, begun: Begun, suspended: Suspended) -> None:
-        run, results = begun.plain.run, None
+    async def _rest(self, line: Line, event: KeyEvent, start: Begun, suspension: Suspended) -> None:
+        run, results = start.plain.run, None
         run.task = asyncio.current_task()
         enter(run)
         try:
-            results = await self._runs.finish(begun.plain, suspended, in_queue=True)
+            results = await self._runs.finish(start.plain, suspension, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
             line.registration.statistics.last_error = describe(error)
         finally:
-            self._executions.finished(begun.execution, results or [])
+            self._executions.finished(start.execution, results or [])
             self._done(line, event)
             line.turns -= 1
             self._wake(line)

@@ -107,9 +107,9 @@ class Misses:
         if registration.reader == "KeysReader" and registration.hooked and is_plain(registration):
             self._plain[registration.id] = Hosted(registration)
 
-    def _run_now(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
+    def _run_now(self, run: Run, host: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._statistics.add("misses")
-        registration, context, reply = hosted.registration, Context(), b""
+        registration, context, reply = host.registration, Context(), b""
         start, self._now = time.perf_counter(), registration
         try:
             plain = self._runs.plain_run(registration, run, _entered(run, registration, words))
@@ -122,15 +122,15 @@ class Misses:
             reply = resp.error(describe(error))
         finally:
             self._now = None
-            hosted.ran(time.perf_counter() - start)
+            host.ran(time.perf_counter() - start)
             turns.give()
             self._requests.computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply:
             self._requests.running.pop(run.request, None)
             self._requests.send(run.request, reply)
 
-    async def _rest(self, plain: PlainRun, suspended: Suspended) -> bytes:
-        await self._runs.finish(plain, suspended)
+    async def _rest(self, plain: PlainRun, suspension: Suspended) -> bytes:
+        await self._runs.finish(plain, suspension)
         return _reply_of(plain.run)
 
 

@@ -78,10 +78,10 @@ class RegistrationRuns:
         self._executions.profile(registration.session, run)
         return PlainRun(self._registrations, self._log, registration, run, record)
 
-    async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
+    async def finish(self, plain: PlainRun, suspension: Suspended, in_queue: bool = False) -> list[Any] | None:
         """Finishes a plain run that has to await something; returns its results, None when a step failed."""
         with self._counted(plain.run, plain.registration, plain.started, in_queue) as errors:
-            results = await plain.chain.resume(suspended)
+            results = await plain.chain.resume(suspension)
             errors += plain.run.errors
         return None if errors else results
 
@@ -100,7 +100,7 @@ class RegistrationRuns:
             lock.release()
 
     @contextmanager
-    def _counted(self, run: Run, registration: Registration, started: float, in_queue: bool) -> Iterator[list[str]]:
+    def _counted(self, run: Run, registration: Registration, start: float, in_queue: bool) -> Iterator[list[str]]:
         """Yields the list of the run's errors, to be filled in."""
         statistics, errors = registration.statistics, list[str]()
         statistics.trigger()
@@ -114,7 +114,7 @@ class RegistrationRuns:
         finally:
             self._running[registration.id] -= not in_queue
             self._registrations.has_run(registration)
-        statistics.finished(started, errors[0] if errors else None)
+        statistics.finished(start, errors[0] if errors else None)
         if errors:
             self._log.error(errors[0], run.name)
 

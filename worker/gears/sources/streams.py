@@ -121,9 +121,9 @@ class Streams:
             command = ("XGROUP", "DESTROY", follower.key, registration.stream_group)
             await self._calls.run_async(registration.rights, [command])
 
-    def pause(self, registration: Registration, paused: bool) -> None:
-        registration.status = "PAUSED" if paused else "OK"
-        if not paused:
+    def pause(self, registration: Registration, is_paused: bool) -> None:
+        registration.status = "PAUSED" if is_paused else "OK"
+        if not is_paused:
             self.begin(registration)
 
     def _drop(self, follower: Follower) -> None:

@@ -227,8 +227,8 @@ def _unknown(name: str) -> UnknownFunction:
     return UnknownFunction(f"there is no function {name[:80]!r}; 'shardqa gears ls' lists ids and names")
 
 
-def _tell_failed(failed: dict[str, str], leave: bool = True) -> None:
-    for shard, why in failed.items():
+def _tell_failed(failures: dict[str, str], leave: bool = True) -> None:
+    for shard, why in failures.items():
         say(f"shard {shard}: {why}")
-    if failed and leave:
+    if failures and leave:
         raise typer.Exit(PARTLY)

@@ -166,14 +166,14 @@ def _abort(masters: Masters, initiator: tuple[str, int], id: str) -> None:
         masters.on(initiator, "RG.ABORTEXECUTION", id)
 
 
-def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome, started: float) -> ScriptOutcome:
+def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome, start: float) -> ScriptOutcome:
     assert outcome.id is not None
     try:
         with showing() as show:
             while outcome.status in (None, "running"):
                 time.sleep(LOOK_SECONDS)
                 _look(masters, initiator, outcome)
-                outcome.seconds = time.monotonic() - started
+                outcome.seconds = time.monotonic() - start
                 show(outcome)
     except KeyboardInterrupt:
         _abort(masters, initiator, outcome.id)

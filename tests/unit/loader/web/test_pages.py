@@ -28,7 +28,7 @@ def site() -> Iterator[Site]:
 
 
 def read(*urls: str, known: KnownFiles | None = None, **bounds: Any) -> list[Item]:
-    return list(WebPages(urls, known=known, bounds=Bounds(**{"allow_private": True, **bounds})))
+    return list(WebPages(urls, memory=known, bounds=Bounds(**{"allow_private": True, **bounds})))
 
 
 def documents(items: list[Item]) -> list[tuple[str, str]]:
@@ -271,7 +271,7 @@ def test_what_has_not_changed_is_passed_over(site: Site, tmp_path: Path) -> None
     known = KnownFiles(tmp_path / "known.json")
 
     def again() -> tuple[int, int]:
-        reading = WebPages(urls, known=known, bounds=Bounds(allow_private=True))
+        reading = WebPages(urls, memory=known, bounds=Bounds(allow_private=True))
         found = documents(list(reading))
         known.learn(reading.read, set())
         known.save()
@@ -283,7 +283,7 @@ def test_what_has_not_changed_is_passed_over(site: Site, tmp_path: Path) -> None
     site.put("/tagged", MILL.replace("old", "new"), ETag='"2"')
     assert again() == (1, 1)
     known.trust({})  # the corpus has lost them
-    reading = WebPages(urls, known=known, bounds=Bounds(allow_private=True))
+    reading = WebPages(urls, memory=known, bounds=Bounds(allow_private=True))
     assert len(documents(list(reading))) == 2
 
 

@@ -23,7 +23,7 @@ def site() -> Iterator[Site]:
 
 
 def reading(site: Site, known: KnownFiles | None = None, pages: int = 100) -> Paperless:
-    return Paperless(f"paperless+{site.url('/')}", TOKEN, known=known, bounds=Bounds(allow_private=True, pages=pages))
+    return Paperless(f"paperless+{site.url('/')}", TOKEN, memory=known, bounds=Bounds(allow_private=True, pages=pages))
 
 
 def reasons(source: Paperless) -> list[str]:
