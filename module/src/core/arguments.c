@@ -145,8 +145,7 @@ static const struct {
      "functions run in the worker's own Python"},
 };
 
-/* Whether it is one of them. AI.CONFIG GET shows BACKENDSPATH, INFO
- * INTER_OP_PARALLELISM. */
+/* Whether an argument is one of WITHOUT_EFFECT; two of them keep their value, to be shown. */
 static bool take_without_effect(const char *name, const RedisString *value) {
     for (size_t i = 0; i < sizeof WITHOUT_EFFECT / sizeof *WITHOUT_EFFECT; i++)
         for (const char *const *word = WITHOUT_EFFECT[i].names; *word; word++) {

@@ -25,7 +25,7 @@ struct rights {
 bool rights_open(const struct frame_bytes *context, struct rights *rights, const char **error);
 void rights_close(struct rights *rights);
 
-/* The user of a RG.PYEXECUTE that was not released yet, borrowed; NULL: none. */
+/* The user of a script that the worker has not released yet, borrowed; NULL: none. */
 const char *rights_of_script(uint64_t id);
 
 /* A script's rights outlast its reply and its client: it may go on by itself, until the worker

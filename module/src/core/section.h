@@ -19,8 +19,7 @@ void section_run(void); /* until the open section ends; none is open: returns at
 
 bool section_may_be(RedisCtx *ctx);
 
-/* A RG.TRIGGER, or `shardqa.get registration key`, where its client can't be blocked: waits for the
- * function's reply. */
+/* Sends a command for a client that can't be blocked, and waits for the function's reply. */
 int section_trigger(RedisCtx *ctx, RedisString **argv, int argc);
 
 #endif

@@ -1,6 +1,5 @@
-/* What core knows; what the other rooms know beside it stands in ai/ai_state.h and
- * gears/gears_state.h. Everything in the three is touched by Redis' main thread alone, but for
- * the reference counts of models and blobs, which a lazy-free thread may lower. */
+/* What core knows; the rooms above have states of their own. All of it is touched by Redis' main
+ * thread alone, but for reference counts, which a lazy-free thread may lower. */
 #ifndef SHARDQA_STATE_H
 #define SHARDQA_STATE_H
 
@@ -154,7 +153,7 @@ struct shardqa {
     bool nested; /* no KeysReader hears of that command: a function runs it that holds up a writer */
 
     RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
-    RedisDict *scripts;    /* request id -> user (owned) of each RG.PYEXECUTE that the worker has not released */
+    RedisDict *scripts;    /* request id -> user (owned) of each script that the worker has not released */
     RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
     RedisDict *joinable;   /* join_key -> struct pending whose answer equal requests wait for, too */
     uint64_t joint_answers; /* to such requests */
