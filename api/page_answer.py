@@ -36,7 +36,7 @@ def with_answer(html: str, question: str, corpus: str, corpora: Sequence[str], a
         for name in [*names, *every]
     )
     page = html.replace(CORPORA, CORPORA + options).replace(QUESTION, f'{QUESTION} value="{escape(question)}"')
-    return page.replace(ANSWER, answer)
+    return page.replace("<body>", '<body class="plain-page">').replace(ANSWER, answer)
 
 
 def _choice(corpus: str) -> str:

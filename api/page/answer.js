@@ -7,6 +7,7 @@ import { listsOf, sentencesAround, split } from "/static/text.js";
 import { why } from "/static/why.js";
 
 const LONG = 90; // characters of an answer that gets smaller type
+const MANY = 320; // characters of sentences from which two of them are shown at first
 const PHASES = [
   ["cache", "looked for a kept answer"],
   ["terms", "collected term statistics"],
@@ -61,10 +62,26 @@ function partsCard(answer) {
     { class: "card answer", "aria-label": "Answer" },
     isList
       ? itemList(answer)
-      : answer.parts.map((part) => words(part, "answer-text long")),
+      : sentences(answer),
     make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 ? placeOf(answer.place) : null),
     actions(answer),
   );
+}
+
+/** Sentences: where they are many, the two around the likeliest span of the likeliest part, and all on a press. */
+function sentences(answer) {
+  const every = answer.parts.map((part) => words(part, "answer-text long"));
+  const best = answer.parts.reduce((one, other) => (other.score > one.score ? other : one));
+  if (best.place?.cells || answer.parts.reduce((sum, part) => sum + part.text.length, 0) <= MANY) return every;
+  const span = answer.n_best.find((one) => one.document === best.document && best.start <= one.start && one.end <= best.end);
+  const [before, inside] = split(best.text, (span?.start ?? best.start) - best.start, (span?.end ?? best.start + 1) - best.start);
+  const some = make("div", {}, words({ ...best, text: best.text.slice(...sentencesAround(best.text, before.length, before.length + inside.length)).trim() }, "answer-text long"));
+  return [some, moreButton(() => some.replaceChildren(...every))];
+}
+
+function moreButton(show) {
+  const more = make("button", { type: "button", class: "plain more", click: () => (show(), more.remove()) }, "Show more");
+  return more;
 }
 
 /** The items of a list; one that stands as such in its document keeps its numbers. */
@@ -180,19 +197,17 @@ function passage(candidate) {
   const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);
   const quote = make("blockquote", { class: "passage", dir: "auto" }, before.slice(from).trimStart(), mark, candidate.passage.slice(before.length + inside.length, to).trimEnd());
   if (!before.slice(0, from).trim() && !candidate.passage.slice(to).trim()) return quote;
-  const whole = () => {
-    quote.replaceChildren(before, mark, after);
-    more.remove();
-  };
-  const more = make("button", { type: "button", class: "plain more", click: whole }, "Show more");
-  return [quote, more];
+  return [quote, moreButton(() => quote.replaceChildren(before, mark, after))];
 }
 
 /** The sentences that support the answer, where they are more than its own. */
 function evidence(answer) {
   const further = answer.parts.filter((one) => !(one.start <= answer.start && answer.start < one.end));
   if (further.length === 0) return null;
-  return make("div", { class: "evidence" }, make("h2", {}, "Also says"), further.map((one) => words(one)));
+  const [first, ...others] = further.map((one) => words(one));
+  const rest = make("div", {});
+  const more = others.length > 0 ? moreButton(() => rest.append(...others)) : null;
+  return make("div", { class: "evidence" }, make("h2", {}, "Also says"), first, rest, more);
 }
 
 function partialNote(answer) {

@@ -13,7 +13,8 @@ import { passagesView } from "/static/passages.js";
 import { installOwnText } from "/static/own.js";
 
 const SUGGESTING = 4; // corpora whose headings are suggested at once
-const TRIED = 3; // headings that are offered as questions
+const TRIED = 3; // headings that are offered as topics
+const TOPIC = /^\p{Lu}[\p{L}\p{N} ’',-]{2,46}[\p{L}?]$/u; // reads like a heading, not like a number or a name of a file
 const N_BEST = 6; // candidates shown: the answer and five others
 
 // Questions to try on the corpus that is shipped; the last one it does not answer.
@@ -70,16 +71,26 @@ function showCorpus() {
   byId("size").textContent = found.length > 0
     ? `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`
     : "no documents yet: add a text below";
-  showExamples((found.length === 1 && EXAMPLES[found[0].name]) || []);
+  showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
   if (corpora.length === 0) byId("own").open = true;
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);
 }
 
-function showExamples(examples) {
-  byId("examples").hidden = examples.length === 0;
-  byId("examples").replaceChildren(...examples.map((text) => make("li", {}, make("button", { type: "button", click: () => ask(text) }, text))));
+/** Questions are asked; of a topic, which is none, the passages are shown. */
+function showExamples(name, examples) {
+  const list = byId("examples");
+  list.hidden = examples.length === 0;
+  list.setAttribute("aria-label", name);
+  const button = (text) => make("button", { type: "button", click: () => ask(text, { view: text.endsWith("?") ? "answer" : "passages" }) }, text);
+  list.replaceChildren(make("li", { class: "quiet", "aria-hidden": "true" }, name), ...examples.map((text) => make("li", {}, button(text))));
+}
+
+/** Three headings that read like topics, spread over all that are known: the last ones, of the fewest titles. */
+function topicsOf(known) {
+  const topics = [...new Set(known.filter((text) => TOPIC.test(text)))];
+  return topics.filter((_, n) => topics.length <= TRIED || n % Math.floor(topics.length / TRIED) === 0).slice(-TRIED);
 }
 
 /** What was asked before in this browser, of any corpus. */
@@ -96,14 +107,14 @@ function showRecent() {
     .replaceChildren(...asked.map((one) => make("li", {}, make("button", { type: "button", class: "plain", click: again(one) }, one.question), make("span", { class: "quiet" }, ` in ${one.corpus.replaceAll(",", ", ")}`))));
 }
 
-/** Titles and headings of the corpora complete what is typed; the last ones are questions to try where none are written. */
+/** Titles and headings of the corpora complete what is typed; some are shown as topics where no questions are written. */
 async function suggest(names) {
   const chosen = corpus.value;
   try {
     const found = await Promise.all(names.slice(0, SUGGESTING).map((name) => client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`)));
     if (corpus.value !== chosen) return;
     suggestions = found.flatMap((one) => one.suggestions);
-    if (byId("examples").hidden) showExamples(suggestions.slice(-TRIED));
+    if (byId("examples").hidden) showExamples("Topics", topicsOf(suggestions));
   } catch {
     suggestions = []; // a help that is not there harms nobody
   }
@@ -177,7 +188,7 @@ function wait() {
 
 function show(parts, sentence) {
   result.setAttribute("aria-busy", "false");
-  result.replaceChildren(...parts);
+  result.replaceChildren(make("p", { class: "asked-question", "aria-hidden": "true", hidden: question.scrollWidth <= question.clientWidth }, question.value), ...parts);
   byId("status").textContent = sentence;
 }
 

@@ -68,7 +68,7 @@ function slotBar(masters) {
 function row(node) {
   const isMaster = node.role === "master";
   const wrong = faults(node);
-  return make(
+  const cells = make(
     "tr",
     { class: node.role },
     make("th", { scope: "row" }, make("code", {}, node.node), isMaster ? null : make("small", {}, "replica")),
@@ -78,6 +78,8 @@ function row(node) {
     isMaster ? [measured(node, "questions", (value) => `${value.toFixed(1)} /s`), measured(node, "kept", percent), measured(node, "reading", milliseconds)] : [1, 2, 3].map(() => make("td", {})),
     measured(node, "ping", milliseconds),
   );
+  for (const [n, cell] of [...cells.children].entries()) cell.dataset.name = HEADS[n]; // where the head has no room
+  return cells;
 }
 
 /** What is not as it should be, in people's words. */

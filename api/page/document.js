@@ -122,8 +122,10 @@ class View {
       const picture = await client.page(id, { corpus, start: span.start, end: span.end });
       if (this.shown !== span.start) return;
       const alt = `Page ${number} of the file, ${this.found.text.slice(span.first, span.last)} marked`;
-      this.page.replaceChildren(make("img", { src: await dataUrl(picture), alt }), make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. Its text follows.`));
+      const image = make("img", { src: await dataUrl(picture), alt });
+      await image.decode();
       this.page.hidden = false;
+      this.page.replaceChildren(...pageView(image, number));
       if (this.spans.length === 1 || this.current === this.spans.findIndex((one) => one.start === this.answer?.start)) scrollTo(0, 0);
     } catch {
       this.page.hidden = true; // its text is here all the same
@@ -206,6 +208,42 @@ class View {
     }
     return null;
   }
+}
+
+const MARK = [255, 226, 138]; // as the server marks words on white paper
+const READABLE = 820; // pixels of width from which the words of a page can be read
+
+/** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until all of it is asked for. */
+function pageView(image, number) {
+  const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Page ${number}` }, image);
+  const zoom = make("button", { type: "button", class: "plain", click: () => show(!isNear) });
+  const at = marked(image);
+  let isNear;
+  function show(near) {
+    isNear = near;
+    image.style.width = near ? `${Math.max(READABLE, 1.6 * frame.clientWidth)}px` : "100%";
+    zoom.textContent = near ? "Fit to width" : "Zoom in";
+    if (at) frame.scrollTo(at.x * image.clientWidth - frame.clientWidth / 2, at.y * image.clientHeight - frame.clientHeight / 2);
+  }
+  requestAnimationFrame(() => show(frame.clientWidth < READABLE / 1.6));
+  return [frame, make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. Its text follows. `, zoom)];
+}
+
+/** {x, y}: the middle of what is marked, as shares of the picture; null where nothing is. */
+function marked(image) {
+  const { naturalWidth: width, naturalHeight: height } = image;
+  const context = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, width, height);
+  let [first, last, left, right] = [-1, 0, width, 0];
+  for (let n = 0; n < data.length; n += 4) {
+    if (data[n] !== MARK[0] || data[n + 1] !== MARK[1] || data[n + 2] !== MARK[2]) continue;
+    const x = (n / 4) % width;
+    last = (n / 4 - x) / width;
+    if (first < 0) first = last;
+    [left, right] = [Math.min(left, x), Math.max(right, x)];
+  }
+  return first < 0 ? null : { x: (left + right) / 2 / width, y: (first + last) / 2 / height };
 }
 
 const dataUrl = (blob) =>

@@ -19,14 +19,21 @@ export const foreign = (text) => make("bdi", {}, text);
 
 export const byId = (id) => document.getElementById(id);
 
+// What people can do about it here; the server's own remedies are for programs and operators.
+const FOR_PEOPLE = {
+  timeout: "The server is busy. Try again: what was read so far is kept.",
+  too_many_requests: "The server is busy. Try again in a moment.",
+  unknown_corpus: "Choose another corpus, or make this one by adding a text.",
+};
+
 /** A card that shows a problem, with a button to try again when there is something to try. */
 export function problemCard(problem, retry = null) {
+  const own = FOR_PEOPLE[problem.code];
   return make(
     "div",
     { class: "card problem", role: "alert" },
     make("h3", {}, problem.title),
-    make("p", {}, problem.detail),
-    problem.remedy ? make("p", {}, problem.remedy) : null,
+    [own ?? problem.detail, own ? null : problem.remedy].filter(Boolean).map((text) => make("p", {}, text)),
     problem.status === 401 && retry ? keyForm(retry) : null,
     make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),
   );

@@ -22,7 +22,12 @@
   const install = () => {
     const button = document.getElementById("theme");
     if (!button) return;
-    const show = () => (button.textContent = `Theme: ${kept()}`);
+    const state = Object.assign(document.createElement("span"), { className: "state" });
+    const show = () => {
+      state.textContent = `: ${kept()}`;
+      button.setAttribute("aria-label", `Theme: ${kept()}`);
+    };
+    button.replaceChildren("Theme", state);
     button.hidden = false;
     button.addEventListener("click", () => {
       const next = ORDER[(ORDER.indexOf(kept()) + 1) % ORDER.length];

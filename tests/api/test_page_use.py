@@ -253,6 +253,31 @@ def test_the_cluster_page_shows_every_shard(page: "Page", http: httpx.Client) ->
     assert page.locator("#slots i").count() >= len(masters)
     assert " ms" in page.locator("tr.master").first.inner_text()
     page.get_by_text(re.compile(r"\d /s")).first.wait_for()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.locator("#shards").evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
+def test_of_a_topic_the_passages_are_shown(page: "Page", filled: str) -> None:
+    page.goto(f"/?corpus={filled}")
+    topics = page.get_by_role("list", name="Topics").get_by_role("button")
+    topics.first.wait_for()
+    assert topics.all_inner_texts() == ["Two mills", "The first mill", "The second mill"]
+    topics.nth(2).click()
+    page.locator(".found mark", has_text="second").first.wait_for()
+
+
+def test_the_page_of_a_pdf_is_enlarged_on_a_phone_with_the_answer_in_view(
+    page: "Page", http: httpx.Client, corpus: str
+) -> None:
+    http.put("/v1/files/a.pdf", params={"corpus": corpus}, content=(ROOT / "tests/golden/pages.pdf").read_bytes())
+    start = http.get("/v1/documents/a.pdf", params={"corpus": corpus}).json()["text"].index("by electricity")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/document?corpus={corpus}&id=a.pdf&start={start}&end={start + 14}")
+    fit = page.get_by_role("button", name="Fit to width")
+    fit.wait_for()
+    assert page.locator(".frame").evaluate("frame => [frame.scrollLeft > 100, frame.scrollWidth]") == [True, 820]
+    fit.click()
+    assert page.locator(".frame").evaluate("frame => frame.scrollWidth === frame.clientWidth")
 
 
 def test_the_theme_is_kept(page: "Page") -> None:

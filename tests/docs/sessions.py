@@ -1,9 +1,9 @@
 """Sessions in Markdown: which run, what they print, and whether it is what stands there. No servers, no processes.
 
 A block fenced as `console` runs: lines with `$ ` and, below them, `> ` are typed, all others are what the command
-prints. `…` stands for any text, a line of `…` alone for any lines, and for times, scores and sizes (a number with a
-point) any number will do. A block of `python` runs where `<!-- runs -->` stands above it; it prints what the comments
-of its `print` lines say.
+prints. `…` stands for any text (times and sizes are written so), a line of `…` alone for any lines; a number with a
+point, such as a score, may differ by NEAR, since processors round otherwise. A block of `python` runs where
+`<!-- runs -->` stands above it; it prints what the comments of its `print` lines say.
 """
 
 import re
@@ -14,6 +14,7 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^<!-- runs -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTS = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 NUMBER = re.compile(r"\d+\.\d+")
+NEAR = 0.05
 
 
 @dataclass
@@ -47,6 +48,10 @@ def fits(expected: list[str], printed: str) -> bool:
         if line == "…":
             pattern += r"(?:.*\n)*"
             continue
-        parts = (r"\d+\.\d+".join(map(re.escape, NUMBER.split(part))) for part in line.rstrip().split("…"))
+        parts = (r"(\d+\.\d+)".join(map(re.escape, NUMBER.split(part))) for part in line.rstrip().split("…"))
         pattern += ".*".join(parts) + r" *\n"
-    return re.fullmatch(pattern, printed) is not None
+    found = re.fullmatch(pattern, printed)
+    wanted = [number for line in expected for number in NUMBER.findall(line)]
+    return found is not None and all(
+        abs(float(a) - float(b)) <= NEAR for a, b in zip(found.groups(), wanted, strict=True)
+    )

@@ -18,7 +18,7 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 80,
-    "api": 7_910,
+    "api": 8_010,
     "bench": 4_520,
     "cluster": 1_140,
     "docs": 440,
@@ -33,11 +33,11 @@ BUDGETS = {
     "src/shardqa/engine": 4_250,
     "src/shardqa/integrations": 380,
     "tests": 1_600,
-    "tests/api": 4_840,
+    "tests/api": 4_850,
     "tests/clients": 1_070,
     "tests/cluster": 5_310,
     "tests/compat": 4_430,
-    "tests/docs": 510,
+    "tests/docs": 520,
     "tests/faults": 3_770,
     "tests/module": 5_560,
     "tests/quality": 340,

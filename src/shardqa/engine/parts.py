@@ -79,8 +79,9 @@ def _scored(passage: PassageRecord, scoring: Scoring, best: float) -> Iterator[E
 
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:
-    """The best LIKELIEST of all passages, best first, nothing twice."""
-    return [sentence.part() for sentence in islice(unrepeated(sentences), LIKELIEST)]
+    """The best LIKELIEST of all passages, best first, nothing twice; a heading says nothing by itself."""
+    said = [one for one in sentences if one.text not in (one.place or {}).get("headings", ())]
+    return [sentence.part() for sentence in islice(unrepeated(said or sentences), LIKELIEST)]
 
 
 def answering(sentences: Sequence[Excerpt]) -> list[Excerpt]:
