@@ -240,16 +240,6 @@ def fill(http: httpx.Client, corpus: str, count: int) -> None:
     assert http.post("/v1/documents", params={"corpus": corpus}, json=sent).json()["taken"] == count
 
 
-def test_a_cursor_goes_through_all_documents(http: httpx.Client, corpus: str) -> None:
-    fill(http, corpus, 5)
-    page = http.get("/v1/documents", params={"corpus": corpus, "limit": 3}).json()
-    rest = http.get("/v1/documents", params={"corpus": corpus, "cursor": page["cursor"]}).json()
-    listed = page["documents"] + rest["documents"]
-    assert sorted(one["id"] for one in listed) == [f"n{n}" for n in range(5)]
-    assert {one["id"]: one["metadata"] for one in listed}["n3"] == {"n": 3}
-    assert (len(page["documents"]), rest["cursor"]) == (3, None)
-
-
 def test_a_dropped_corpus_is_gone_for_questions_at_once_and_then_for_good(http: httpx.Client, corpus: str) -> None:
     fill(http, corpus, 5)
     assert http.get(f"/v1/corpora/{corpus}").json()["corpus"]["documents"] == 5

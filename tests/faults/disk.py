@@ -1,18 +1,14 @@
 """A node under a preloaded shim (shim.c), whose disk is full or fails at the n-th write, and what it acknowledged."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.errors import ShardqaError
 from shardqa.schema import Document
 from tests.faults import documents
 from tests.faults.shim import Shim, build, environment
@@ -22,7 +18,6 @@ DOCUMENT = "mill of Arnsby"
 CORPUS = "disk"
 EVERY = os.environ.get("FAULTS") == "all"
 MANY = 60  # of the writes of one file, evenly spread, where there are more
-SECONDS = 30.0
 
 
 class Disk:
@@ -82,18 +77,6 @@ def running_disk(folder: Path, files: str, **options: Any) -> Iterator[Disk]:
     finally:
         disk.shim.heal()
         disk.node.stop()
-
-
-async def until(done: Callable[[], Awaitable[object]], what: str) -> None:
-    met = ""
-    for _ in range(int(SECONDS / 0.05)):
-        try:
-            await done()
-            return
-        except (ShardqaError, AssertionError) as fault:
-            met = f"{type(fault).__name__}: {fault}"
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{what}: waited in vain, last met {met}")
 
 
 def some(count: int) -> list[int]:

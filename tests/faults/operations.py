@@ -123,17 +123,18 @@ class Shards:
         replies = await self.engine.shards.everywhere("KEYS", pattern)
         return sorted(key.decode() for reply in replies for key in reply.value)
 
-    async def until(self, done: Callable[[], Awaitable[object]], what: str, seconds: float = 60.0) -> None:
-        """Until `done` raises nothing that passes."""
-        deadline, met = time.monotonic() + seconds, ""
-        while time.monotonic() < deadline:
-            try:
-                await done()
-                return
-            except (ShardqaError, AssertionError, RedisError, OSError) as fault:
-                met = f"{type(fault).__name__}: {fault}"
-            await asyncio.sleep(0.05)
-        pytest.fail(f"{what}: waited {seconds:g} s in vain, last met {met}")
+
+async def until(done: Callable[[], Awaitable[object]], what: str, seconds: float = 60.0) -> None:
+    """Until `done` raises nothing that passes."""
+    deadline, met = time.monotonic() + seconds, ""
+    while time.monotonic() < deadline:
+        try:
+            await done()
+            return
+        except (ShardqaError, AssertionError, RedisError, OSError) as fault:
+            met = f"{type(fault).__name__}: {fault}"
+        await asyncio.sleep(0.05)
+    pytest.fail(f"{what}: waited {seconds:g} s in vain, last met {met}")
 
 
 # ---- operations: what is done before the harm, what is done while it happens, what must hold after it was done again
@@ -194,7 +195,7 @@ class Push(Ingest):
         for key in deleted:
             await shards.engine.shards.on(owner, "DEL", key.decode())
         if deleted:  # its worker still runs it until it is told
-            await shards.until(partial(_said, shards.steps, b"in MODELDROP", first), "the model is dropped")
+            await until(partial(_said, shards.steps, b"in MODELDROP", first), "the model is dropped")
 
     async def do(self, shards: Shards) -> None:
         await shards.ask(shards.version)

@@ -16,7 +16,8 @@ from redis.exceptions import ResponseError
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from tests.faults import documents
-from tests.faults.disk import CORPUS, DOCUMENT, MANY, Disk, running_disk, some, until
+from tests.faults.disk import CORPUS, DOCUMENT, MANY, Disk, running_disk, some
+from tests.faults.operations import until
 from tests.nodes import wait_until
 
 DAY = 86_400

@@ -19,7 +19,8 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.engine import Engine
-from tests.faults.disk import CORPUS, DOCUMENT, EVERY, MANY, Disk, running_disk, some, until
+from tests.faults.disk import CORPUS, DOCUMENT, EVERY, MANY, Disk, running_disk, some
+from tests.faults.operations import until
 from tests.nodes import wait_until
 from tests.onnx_models import adder
 

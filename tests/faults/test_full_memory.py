@@ -19,7 +19,7 @@ from shardqa.errors import ClusterUnavailable, UnknownCorpus, WritesRefused
 from shardqa.gears_functions.shard.document_parts import FRAME
 from tests.faults import documents
 from tests.faults.checker import check
-from tests.faults.operations import DOCUMENT, OPERATIONS, OTHER, STEPS, Shards
+from tests.faults.operations import DOCUMENT, OPERATIONS, OTHER, STEPS, Shards, until
 from tests.faults.steps import Step, Steps
 from tests.nodes import prepare, running_cluster, settings_of
 
@@ -83,7 +83,7 @@ async def test_while_memory_is_full_answers_go_on_and_all_is_whole_after(
     shards: Shards, step: Step, policy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     operation = OPERATIONS[step.operation]()
-    await shards.until(lambda: operation.before(shards), "the shards are ready")
+    await until(lambda: operation.before(shards), "the shards are ready")
     await shards.put(KEPT)
     shards.steps.arm(step, lambda _: bound(shards.cluster, 1, policy))
     try:
@@ -104,8 +104,8 @@ async def test_while_memory_is_full_answers_go_on_and_all_is_whole_after(
     bound(shards.cluster, 0, REFUSES)
     if was_done and step.operation != "push":
         await operation.holds(shards)
-    await shards.until(lambda: operation.do(shards), "it can be done again")
-    await shards.until(lambda: operation.holds(shards), "all is whole")
+    await until(lambda: operation.do(shards), "it can be done again")
+    await until(lambda: operation.holds(shards), "all is whole")
     check_history(shards)
 
 
@@ -114,7 +114,7 @@ async def test_a_document_that_memory_has_room_for_in_part_is_refused_and_can_be
     shards: Shards, room: int
 ) -> None:
     for name in (KEPT, LONG):
-        await shards.until(lambda name=name: shards.put(name), "the shards are ready")  # type: ignore[misc]
+        await until(lambda name=name: shards.put(name), "the shards are ready")  # type: ignore[misc]
     before = shards.written
     leave(shards.cluster, room)
     with suppress(WritesRefused):
@@ -139,7 +139,7 @@ async def test_deletes_make_room_for_documents(shards: Shards) -> None:
     assert 3 < len(stored) < MANY
     for name in stored[::2]:
         await shards.delete(name)
-    await shards.until(lambda: shards.put(stored[0]), "there is room again")
+    await until(lambda: shards.put(stored[0]), "there is room again")
     for name in stored[1::2]:
         assert await shards.look(name) is not None
     check_history(shards)
@@ -152,15 +152,15 @@ async def test_deletes_make_room_for_documents(shards: Shards) -> None:
 async def test_after_a_policy_that_evicts_documents_ingest_makes_all_whole(shards: Shards) -> None:
     """The policy is allkeys-lru, which doctor warns of: documents and readers are lost, and nothing but that."""
     operation = OPERATIONS["ingest"]()
-    await shards.until(lambda: operation.before(shards), "the shards are ready")
+    await until(lambda: operation.before(shards), "the shards are ready")
     bound(shards.cluster, 1, "allkeys-lru")
-    await shards.until(lambda: no_keys(shards), "all keys are evicted")
+    await until(lambda: no_keys(shards), "all keys are evicted")
     with suppress(UnknownCorpus, ClusterUnavailable):
         assert (await shards.reply(f"Who built the {DOCUMENT}?")).answer is None
     bound(shards.cluster, 0, REFUSES)
     await asyncio.to_thread(prepare, shards.cluster)
     await operation.before(shards)
-    await shards.until(lambda: operation.holds(shards), "all is whole")
+    await until(lambda: operation.holds(shards), "all is whole")
 
 
 async def put_until_refused(shards: Shards, names: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from tests.faults.checker import check
-from tests.faults.operations import OPERATIONS, STEPS, Shards
+from tests.faults.operations import OPERATIONS, STEPS, Shards, until
 from tests.faults.steps import Step, Steps, parent
 from tests.nodes import prepare, running_cluster, settings_of
 
@@ -84,7 +84,7 @@ async def shards(stepping: tuple[LocalCluster, Steps]) -> AsyncIterator[Shards]:
 @pytest.mark.parametrize(("step", "harm"), CASES, ids=lambda value: str(getattr(value, "__name__", value)))
 async def test_all_is_whole_again_after(shards: Shards, step: Step, harm: Callable[[int], None]) -> None:
     operation = OPERATIONS[step.operation]()
-    await shards.until(lambda: operation.before(shards), "the shards are ready")
+    await until(lambda: operation.before(shards), "the shards are ready")
     shards.steps.arm(step, harm)
     try:
         await operation.do(shards)
@@ -97,9 +97,9 @@ async def test_all_is_whole_again_after(shards: Shards, step: Step, harm: Callab
     redis_server.reap()
     await asyncio.to_thread(local.start, again(shards))
     if was_done and step.operation != "push":
-        await shards.until(lambda: operation.holds(shards), "what was acknowledged is there")
-    await shards.until(lambda: operation.do(shards), "it can be done again")
-    await shards.until(lambda: operation.holds(shards), "all is whole")
+        await until(lambda: operation.holds(shards), "what was acknowledged is there")
+    await until(lambda: operation.do(shards), "it can be done again")
+    await until(lambda: operation.holds(shards), "all is whole")
     found = check(shards.history)
     assert not found, "\n".join(map(str, found))
 

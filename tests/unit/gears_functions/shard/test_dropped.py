@@ -1,4 +1,4 @@
-"""A corpus is removed in slices that hold nobody up, and what ended midway goes on, against a keyspace of this file."""
+"""A corpus is removed in slices that hold nobody up, against a keyspace of this file."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.worker.runtime import Runtime
 
 DOCUMENTS = 3_000
-MIDWAY = 3  # slices
 
 
 class Keyspace:
@@ -22,7 +21,6 @@ class Keyspace:
         self.names = dict.fromkeys(name.encode() for name in names)
         self.unlinked: list[int] = []  # keys of documents, of each tick that unlinked any
         self.looked_at: list[int] = []  # keys, of each SCAN
-        self.midway = asyncio.Event()
 
     def role(self) -> str:
         return "master"
@@ -59,8 +57,6 @@ class Keyspace:
         gone = [name for word, *names in commands if word == "UNLINK" for name in names if isinstance(name, bytes)]
         if gone:  # marks go by name, as text
             self.unlinked.append(len(gone))
-        if len(self.unlinked) == MIDWAY:
-            self.midway.set()
         return replies
 
 
@@ -109,21 +105,4 @@ async def test_no_tick_looks_at_or_unlinks_more_keys_than_a_slice_and_others_go_
     assert max(keyspace.looked_at) <= dropped.SCAN_COUNT
     assert max(keyspace.unlinked) <= dropped.SLICE
     assert turns >= len(keyspace.unlinked) >= 3 * DOCUMENTS / dropped.SLICE
-    assert set(keyspace.names) == {name.encode() for name in others}
-
-
-async def test_what_a_worker_left_midway_the_next_one_removes() -> None:
-    keyspace, others = filled()
-    first = removing(keyspace)
-    await first.mark("old", keys.ALL_BUCKETS, {})
-    await keyspace.midway.wait()
-    for task in tasks():
-        task.cancel()  # as a killed worker ends
-    left = len(keyspace.names)
-    assert left > len(others) + keys.BUCKETS, "it was midway"
-    second = removing(keyspace)
-    await second.load()
-    assert second.covers("old", keys.ALL_BUCKETS[0])
-    second.go_on()
-    await asyncio.gather(*tasks())
     assert set(keyspace.names) == {name.encode() for name in others}
