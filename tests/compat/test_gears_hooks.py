@@ -160,7 +160,7 @@ def test_transactions_and_scripts_wait_for_a_miss_of_mode_sync(client: Redis) ->
         ("config", "", "family"),
         ("migrate", "", "functions may not run it"),
         ("rg.trigger", "", "functions may not run it"),
-        ("nosuch", "", "unexisting"),
+        ("nosuch", "", "unexisting command, bad reply"),
         ("ping", "a:", "moveable keys"),
         ("sort", "a:", "moveable keys"),
     ],

@@ -42,7 +42,7 @@ def hooked_command(execute: Execute, name: str, has_prefix: bool, verb: str) -> 
         return GET  # the commonest needs no right to COMMAND
     (info,) = execute(("COMMAND", "INFO", name))
     if info is None:
-        raise ValueError(f"Can not {verb} an unexisting command: {name!r}")
+        raise ValueError(f"Can not {verb} an unexisting command, bad reply: {name!r}")
     return _checked(info, name, has_prefix, verb)
 
 
