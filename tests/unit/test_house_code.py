@@ -54,7 +54,7 @@ BUDGETS = {
     "toolchain/tests": 6_290,
     "tools": 190,
     "worker": 2_540,
-    "worker/ai": 2_960,
+    "worker/ai": 2_980,
     "worker/client": 950,
     "worker/gears": 7_915,
     "worker/local": 500,

@@ -115,6 +115,88 @@ class Running:
     slot: int  # of its activity
 
 
+class RequestQueue:
+    """The requests of a model. Any thread puts them, the model's takes them out, in batches of like ones."""
+
+    def __init__(self, batching: Batching) -> None:
+        self._batching = batching
+        self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
+        self.waiting: list[Request] = []  # model's thread only
+        self.is_closed = False
+
+    def put(self, request: Request | None) -> None:
+        self._arriving.put(request)
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._arriving.put(None)
+
+    def count(self) -> int:
+        return self._arriving.qsize() + len(self.waiting)
+
+    def next(self, splits: bool, padding: Padding | None) -> list[Request]:
+        """Returns the next requests to run together; empty when there is none after all."""
+        self.arrive(0)
+        if not self.waiting or self.is_closed:
+            return []
+        first = self.waiting[0]
+        batch = self._alike(first, padding) if splits else [first]
+        if self._batching.minimum and splits:
+            until = first.put + self._batching.patience if self._batching.patience else None
+            least = self._batching.minimum
+            while sum(r.rows for r in batch) < least and not self.is_closed and (left := _left(until)) != 0:
+                self.arrive(left)
+                if first not in self.waiting:
+                    return []
+                batch = self._alike(first, padding)
+        for request in batch:
+            self.waiting.remove(request)
+        return batch
+
+    def arrive(self, timeout: float | None) -> None:
+        """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
+        if timeout != 0:
+            with suppress(queue.Empty):
+                self._take(self._arriving.get(True, timeout))
+        while not self._arriving.empty():  # this thread alone takes
+            self._take(self._arriving.get())
+        for request in list(self.waiting):
+            if request.cancelled or (request.deadline is not None and request.deadline < time.monotonic()):
+                self.waiting.remove(request)
+                request.done(Expired())
+
+    def _take(self, item: Request | None) -> None:
+        if item is not None:
+            self.waiting.append(item)
+
+    def _alike(self, first: Request, padding: Padding | None) -> list[Request]:
+        batch, rows = [first], first.rows
+        if not self._batching.size or len(self.waiting) == 1:
+            return batch
+        if padding is not None and padding.length_of(first.arrays) is not None:
+            return self._of_like_lengths(first, padding)
+        likeness = first.likeness()
+        if likeness is None:
+            return batch
+        for request in self.waiting:
+            if request is first or rows + request.rows > self._batching.size or request.likeness() != likeness:
+                continue
+            batch.append(request)
+            rows += request.rows
+        return batch
+
+    def _of_like_lengths(self, first: Request, padding: Padding) -> list[Request]:
+        if first.likeness() is None:
+            return [first]
+        likeness = padding.likeness(first.arrays)
+        requests = [first]
+        for request in self.waiting:
+            if request is not first and request.likeness() is not None and padding.likeness(request.arrays) == likeness:
+                requests.append(request)
+        sizes = [(request.rows, padding.length_of(request.arrays)) for request in requests]
+        return [requests[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
+
+
 class LoadedModel:
     """`loaded` is called in the model's thread with the model, or with why it can't be loaded."""
 
@@ -132,15 +214,13 @@ class LoadedModel:
         self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
         self._batching = batching
         self._loaded = on_load
-        self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
-        self._waiting: list[Request] = []  # model's thread only
+        self._requests = RequestQueue(batching)
         self._concurrency = concurrency  # runs at once, where the model can
         self._turns = threading.Semaphore(1)  # one for each; taken by the thread that runs the model
         self._batches: queue.SimpleQueue[list[Request] | None] = queue.SimpleQueue()  # for further threads
         self._runners = 0  # of these
         self._padded = padding_names
         self._padding: Padding | None = None
-        self._dropped = False
         self._model: Model | None = None
         self.id = id  # the module's
         self._running: dict[int, Running] = {}  # by thread
@@ -161,15 +241,15 @@ class LoadedModel:
         return self._model.outputs
 
     def put(self, request: Request) -> None:
-        self._arriving.put(request)
+        self._requests.put(request)
 
     def claim(self) -> bool:
         """Takes an idle model for the caller, who must then call `run_claimed`. Any thread."""
-        if self._batching.minimum or self._waiting or not self._arriving.empty():
+        if self._batching.minimum or self._requests.count():
             return False
         if not self._turns.acquire(blocking=False):
             return False
-        if self._model is not None and not self._dropped:
+        if self._model is not None and not self._requests.is_closed:
             return True
         self._turns.release()
         return False
@@ -189,7 +269,7 @@ class LoadedModel:
             for run in self._running.values():
                 if request in run.batch and all(r.cancelled for r in run.batch):
                     self._end(run)
-        self._arriving.put(None)
+        self._requests.put(None)
 
     def end_after(self, seconds: float) -> None:
         """Ends a run that takes longer already. Any thread."""
@@ -205,11 +285,10 @@ class LoadedModel:
 
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
-        self._dropped = True
-        self._arriving.put(None)
+        self._requests.close()
 
     def queued(self) -> int:
-        return self._arriving.qsize() + len(self._waiting)
+        return self._requests.count()
 
     def _live(self) -> None:
         load, self._load = self._load, None
@@ -221,7 +300,7 @@ class LoadedModel:
             self._model = model
         except Exception as error:  # noqa: BLE001 - of a backend's own: somebody waits for the answer
             self._loaded(self, error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}"))
-            self._dropped = True
+            self._requests.close()
         else:
             self._loaded(self, None)
         finally:
@@ -230,10 +309,10 @@ class LoadedModel:
         release_freed()
         if self._model is not None and self._model.concurrent and self._concurrency > 1:
             self._hire(self._concurrency)
-        while not self._dropped:
-            self._arrive(0 if self._waiting else None)
+        while not self._requests.is_closed:
+            self._requests.arrive(0 if self._requests.waiting else None)
             self._turns.acquire()  # first: what arrives or is cancelled while other threads run the model still counts
-            batch = self._next()
+            batch = self._requests.next(self._model is not None and self._model.splits, self._padding)
             if batch and self._runners:
                 self._batches.put(batch)  # whoever runs it gives the turn back
                 continue
@@ -243,8 +322,8 @@ class LoadedModel:
                     self._make_ready()
             finally:
                 self._turns.release()
-        self._arrive(0)
-        for request in self._waiting:
+        self._requests.arrive(0)
+        for request in self._requests.waiting:
             request.done(ModelError("ERR model key is empty"))
         for _ in range(self._runners or 1):
             self._batches.put(None)
@@ -264,73 +343,6 @@ class LoadedModel:
                 self._make_ready()
             finally:
                 self._turns.release()
-
-    def _next(self) -> list[Request]:
-        """Returns the next requests to run together; empty when there is none after all."""
-        self._arrive(0)
-        if not self._waiting or self._dropped:
-            return []
-        first = self._waiting[0]
-        batch = self._alike(first)
-        if self._batching.minimum and self._splits():
-            until = first.put + self._batching.patience if self._batching.patience else None
-            while not self._enough(batch) and not self._dropped and (left := _left(until)) != 0:
-                self._arrive(left)
-                if first not in self._waiting:
-                    return []
-                batch = self._alike(first)
-        for request in batch:
-            self._waiting.remove(request)
-        return batch
-
-    def _arrive(self, timeout: float | None) -> None:
-        """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
-        if timeout != 0:
-            with suppress(queue.Empty):
-                self._take(self._arriving.get(True, timeout))
-        while not self._arriving.empty():  # this thread alone takes
-            self._take(self._arriving.get())
-        for request in list(self._waiting):
-            if request.cancelled or (request.deadline is not None and request.deadline < time.monotonic()):
-                self._waiting.remove(request)
-                request.done(Expired())
-
-    def _take(self, item: Request | None) -> None:
-        if item is not None:
-            self._waiting.append(item)
-
-    def _alike(self, first: Request) -> list[Request]:
-        batch, rows = [first], first.rows
-        if not self._batching.size or not self._splits() or len(self._waiting) == 1:
-            return batch
-        if self._padding is not None and self._padding.length_of(first.arrays) is not None:
-            return self._of_like_lengths(first, self._padding)
-        likeness = first.likeness()
-        if likeness is None:
-            return batch
-        for request in self._waiting:
-            if request is first or rows + request.rows > self._batching.size or request.likeness() != likeness:
-                continue
-            batch.append(request)
-            rows += request.rows
-        return batch
-
-    def _of_like_lengths(self, first: Request, padding: Padding) -> list[Request]:
-        if first.likeness() is None:
-            return [first]
-        likeness = padding.likeness(first.arrays)
-        requests = [first]
-        for request in self._waiting:
-            if request is not first and request.likeness() is not None and padding.likeness(request.arrays) == likeness:
-                requests.append(request)
-        sizes = [(request.rows, padding.length_of(request.arrays)) for request in requests]
-        return [requests[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
-
-    def _splits(self) -> bool:
-        return self._model is not None and self._model.splits
-
-    def _enough(self, batch: list[Request]) -> bool:
-        return sum(r.rows for r in batch) >= self._batching.minimum
 
     def _run(self, batch: list[Request]) -> None:
         if len(batch) == 1:
