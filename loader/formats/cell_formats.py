@@ -7,14 +7,15 @@ their own. What is not understood here (fractions, conditions, elapsed time) sta
 import datetime
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lxml import etree
 
-from shardqa.loader.formats import extent, zipped
+from shardqa.loader.composer import figures
+from shardqa.loader.formats import extent, records, zipped
 
-STYLES = "xl/styles.xml"
+STYLES, BINARY = "xl/styles.xml", "xl/styles.bin"
 BUILT_IN = {
     9: "0%",
     10: "0.00%",
@@ -39,10 +40,14 @@ DATE = re.compile(r"yyyy|yy|m{1,5}|d{1,4}|hh?|ss?|AM/PM|[^ymdhsAP]", re.IGNORECA
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, dict[tuple[int, int], str]]:
     """Returns, by sheet, the formats of the cells that need one, by (row, column) from 0."""
-    codes = _codes(archive) if STYLES in archive.namelist() else {}
+    codes = telling(_forms(archive))
     if not codes:
         return {}
-    return {name: _of_cells(zipped.content(archive, part), codes) for name, part in extent.named_sheets(archive)}
+    sheets = {name: zipped.content(archive, part) for name, part in extent.named_sheets(archive)}
+    is_binary = BINARY in archive.namelist()
+    return {
+        name: of_cells(dict(records.styled(one) if is_binary else _styled(one)), codes) for name, one in sheets.items()
+    }
 
 
 def text(value: Any, code: str) -> str | None:
@@ -57,24 +62,33 @@ def text(value: Any, code: str) -> str | None:
     return f"-{digits}" if digits is not None and value < 0 and not has_own else digits
 
 
-def _codes(archive: zipfile.ZipFile) -> dict[int, str]:
+def telling(forms: records.Forms) -> dict[int, str]:
     """Returns the formats that say more than the number does, by the number of their style."""
-    root = etree.fromstring(zipped.content(archive, STYLES), extent.SAFE)
-    if root is None:
-        return {}
-    own = {one.get("numFmtId"): one.get("formatCode") or "" for one in root.iter("{*}numFmt")}
-    used = [style.get("numFmtId") or "0" for styles in root.iter("{*}cellXfs") for style in styles.iter("{*}xf")]
-    codes = [own.get(number) or BUILT_IN.get(int(number) if number.isdigit() else 0, "") for number in used]
+    codes = [forms.own.get(number) or BUILT_IN.get(number, "") for number in forms.used]
     return {n: code for n, code in enumerate(codes) if re.search(r'[%"$€£¥\\ymdhs]', code)}
 
 
-def _of_cells(content: bytes, codes: Mapping[int, str]) -> dict[tuple[int, int], str]:
-    cells = [(STYLE.search(cell), AT.search(cell)) for cell in CELL.findall(content)]
-    return {
-        (int(at[2]) - 1, extent.column(at[1]) - 1): codes[int(style[1])]
-        for style, at in cells
-        if style is not None and at is not None and int(style[1]) in codes
-    }
+def of_cells(styles: Mapping[records.Cell, int], codes: Mapping[int, str]) -> dict[records.Cell, str]:
+    return {cell: codes[style] for cell, style in styles.items() if style in codes}
+
+
+def _forms(archive: zipfile.ZipFile) -> records.Forms:
+    names = archive.namelist()
+    if BINARY in names:
+        return records.styles(zipped.content(archive, BINARY))
+    root = etree.fromstring(zipped.content(archive, STYLES), extent.SAFE) if STYLES in names else None
+    if root is None:
+        return records.Forms()
+    own = {figures(one.get("numFmtId")): one.get("formatCode") or "" for one in root.iter("{*}numFmt")}
+    used = [figures(style.get("numFmtId")) for styles in root.iter("{*}cellXfs") for style in styles.iter("{*}xf")]
+    return records.Forms(own, used)
+
+
+def _styled(content: bytes) -> Iterator[tuple[records.Cell, int]]:
+    for cell in CELL.findall(content):
+        style, at = STYLE.search(cell), AT.search(cell)
+        if style is not None and at is not None:
+            yield (int(at[2]) - 1, extent.column(at[1]) - 1), int(style[1])
 
 
 def _number(value: float, section: str) -> str | None:

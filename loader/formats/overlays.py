@@ -4,6 +4,7 @@ The library of workbooks gives values alone, and merged cells of two formats of 
 """
 
 import io
+import re
 import zipfile
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +13,14 @@ import olefile
 from lxml import etree
 
 from shardqa.loader.composer import figures, one_line
-from shardqa.loader.formats import extent, records, zipped
+from shardqa.loader.formats import cell_formats, extent, records, zipped
 from shardqa.loader.formats.ooxml import A, Package
 
 Cell = tuple[int, int]  # row and column, from 0
 KINDS = ("comments", "threadedComment", "drawing")  # of parts that belong to a sheet
+MAX_REPEAT = 1_000  # of one cell, whose words are told
+SAYS = re.compile(r"[^\d.,\s+-]")  # what is no figure of a number
+OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 
 
@@ -25,13 +29,14 @@ class Overlay:
     notes: dict[Cell, str] = field(default_factory=dict)
     boxes: list[str] = field(default_factory=list)
     merged: list[tuple[Cell, Cell]] = field(default_factory=list)  # first and last cell
+    formats: dict[Cell, str] = field(default_factory=dict)  # of numbers, where these say more than the number does
+    shown: dict[Cell, str] = field(default_factory=dict)  # what a cell says that is more than its value
 
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
     """Returns what each sheet has beside its values, by the sheet's name."""
     if "content.xml" in archive.namelist():
-        part = zipped.content(archive, "content.xml")
-        return _of_ods(part) if b":annotation" in part or b"-spanned=" in part else {}
+        return _of_ods(zipped.content(archive, "content.xml"))
     package = Package(archive)
     return {name: _of_sheet(package, part) for name, part in extent.named_sheets(archive)}
 
@@ -78,10 +83,14 @@ def _of_table(table: Any) -> Overlay:
         for cell in line.iterchildren(f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
             for note in cell.iterchildren("{*}annotation"):
                 overlay.notes[row, column] = one_line(" ".join("".join(p.itertext()) for p in note.iter("{*}p")))
+            words = one_line(" ".join("".join(p.itertext()) for p in cell.iterchildren("{*}p")))
+            repeat = _count(cell, "number-columns-repeated")
+            if cell.get(f"{OFFICE}value-type", "string") not in ("string", "boolean") and SAYS.search(words):
+                overlay.shown |= {(row, column + n): words for n in range(min(repeat, MAX_REPEAT))}
             down, across = (_count(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
             if down * across > 1:
                 overlay.merged.append(((row, column), (row + down - 1, column + across - 1)))
-            column += _count(cell, "number-columns-repeated")
+            column += repeat
         row += _count(line, "number-rows-repeated")
     return overlay
 
@@ -95,5 +104,9 @@ def of_xls(content: bytes) -> dict[str, Overlay]:
     zipped.refuse_protected(content)
     with olefile.OleFileIO(io.BytesIO(content)) as file:
         stream = next((name for name in ("Workbook", "Book") if file.exists(name)), "")
-        sheets = records.sheets(file.openstream(stream).read()) if stream else {}
-    return {name: Overlay(sheet.placed(), list(sheet.texts.values())) for name, sheet in sheets.items()}
+        sheets, forms = records.sheets(file.openstream(stream).read() if stream else b"")
+    codes = cell_formats.telling(forms)
+    return {
+        name: Overlay(sheet.placed(), list(sheet.texts.values()), formats=cell_formats.of_cells(sheet.styles, codes))
+        for name, sheet in sheets.items()
+    }

@@ -12,7 +12,10 @@ from shardqa.loader.formats import zipped
 
 Cell = tuple[int, int]  # row and column, from 0
 SHEET, AUTHOR, NOTE, NOTE_TEXT, MERGED = 156, 632, 635, 637, 176  # of an xlsb
+FORM, STYLE, STYLES, LAST_STYLE = 44, 47, 617, 618
+FIGURES = (2, 5, 9)  # cells that hold numbers
 PASSWORD, BOUND, BEGIN, OBJECT, TEXT, MORE, OLD_NOTE = 0x2F, 0x85, 0x809, 0x5D, 0x1B6, 0x3C, 0x1C  # of an xls
+OLD_FORM, OLD_STYLE, MANY, OLD_FIGURES = 0x41E, 0xE0, 0xBD, (0x06, 0xBD, 0x203, 0x27E)
 MODERN = 0x600  # version of an xls whose notes are objects
 
 
@@ -44,6 +47,27 @@ def merged(sheet: bytes) -> list[tuple[Cell, Cell]]:
     bodies = [body for kind, body in of_xlsb(sheet) if kind == MERGED]
     ranges = [[_number(body, at, 4) for at in (0, 4, 8, 12)] for body in bodies]
     return [((top, first), (bottom, last)) for top, bottom, first, last in ranges]
+
+
+def styles(part: bytes) -> "Forms":
+    forms = Forms()
+    are_of_cells = False
+    for kind, body in of_xlsb(part):
+        are_of_cells = kind == STYLES or (are_of_cells and kind != LAST_STYLE)
+        if kind == FORM:
+            forms.own[_number(body, 0, 2)] = _words(body, 2)[0]
+        elif kind == STYLE and are_of_cells:
+            forms.used.append(_number(body, 2, 2))
+    return forms
+
+
+def styled(sheet: bytes) -> Iterator[tuple[Cell, int]]:
+    """Cells that hold numbers, with their styles."""
+    row = 0
+    for kind, body in of_xlsb(sheet):
+        row = _number(body, 0, 4) if kind == 0 else row
+        if kind in FIGURES:
+            yield (row, _number(body, 0, 4)), _number(body, 4, 3)
 
 
 def notes(part: bytes) -> dict[Cell, str]:
@@ -81,7 +105,14 @@ def _number(body: bytes, at: int, size: int) -> int:
 
 
 @dataclass(slots=True)
+class Forms:
+    own: dict[int, str] = field(default_factory=dict)  # forms of numbers, by theirs
+    used: list[int] = field(default_factory=list)  # the number of each style's form
+
+
+@dataclass(slots=True)
 class Sheet:
+    styles: dict[Cell, int] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)  # of objects in an xls: boxes, once notes have theirs
     notes: dict[Cell, tuple[int, str]] = field(default_factory=dict)  # numbers of objects, and authors
     old: dict[Cell, str] = field(default_factory=dict)  # notes of before Excel 97
@@ -92,9 +123,10 @@ class Sheet:
         return {at: words for at, words in (self.old | own).items() if words}
 
 
-def sheets(stream: bytes) -> dict[str, Sheet]:
+def sheets(stream: bytes) -> tuple[dict[str, Sheet], Forms]:
     """Returns the sheets of an xls by name. Raises BadDocument for a workbook with a password."""
     sheet_of: dict[str, Sheet] = {}
+    forms = Forms()
     starts: dict[int, str] = {}
     sheet, version, id_, left, at = Sheet(), MODERN, 0, 0, 0
     while at + 4 <= len(stream):
@@ -122,8 +154,17 @@ def sheets(stream: bytes) -> dict[str, Sheet]:
                 sheet.old[cell] = one_line(body[6:].decode("cp1252", "replace"))
             else:
                 sheet.notes[cell] = _number(body, 6, 2), _text(body[10:])
+        elif kind in OLD_FIGURES:
+            row, first = _number(body, 0, 2), _number(body, 2, 2)
+            for n in range((length - 4) // 6 if kind == MANY else 1):
+                sheet.styles[row, first + n] = _number(body, 4 + 6 * n, 2)
+        elif kind == OLD_FORM:
+            form = body[3:].decode("cp1252", "replace") if version < MODERN else _text(body[4:])
+            forms.own[_number(body, 0, 2)] = form
+        elif kind == OLD_STYLE:
+            forms.used.append(_number(body, 2, 2))
         at += 4 + length
-    return sheet_of
+    return sheet_of, forms
 
 
 def _text(body: bytes) -> str:

@@ -17,7 +17,7 @@ from python_calamine import CalamineError, CalamineWorkbook, ZipError
 from shardqa.loader.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
 from shardqa.loader.formats import cell_formats, extent, header, zipped
 from shardqa.loader.formats.faults import readable
-from shardqa.loader.formats.overlays import Overlay, of_sheets, of_xls
+from shardqa.loader.formats.overlays import Cell, Overlay, of_sheets, of_xls
 from shardqa.loader.pairs import are_pairs, is_pair, unfolded
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
@@ -35,7 +35,7 @@ Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
-    formats: dict[str, dict[tuple[int, int], str]] = {}  # of cells, by sheet
+    formats: dict[str, dict[Cell, str]] = {}  # of cells, by sheet
     overlays: dict[str, Overlay] = {}
     losses: list[Lost] = []
     with readable("a workbook", *FAULTS):
@@ -61,7 +61,7 @@ def read(source: SourceFile) -> Iterator[Item]:
             continue
         overlay = overlays.get(name, Overlay())
         overlay.merged += areas
-        texts = list(_texts(rows, formats.get(name, {})))
+        texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.shown))
         _spread(texts, overlay.merged)
         _Sheet(composer, name, texts, overlay).add()
     has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
@@ -69,10 +69,13 @@ def read(source: SourceFile) -> Iterator[Item]:
     yield from losses
 
 
-def _texts(rows: list[list[Any]], formats: dict[tuple[int, int], str]) -> Iterator[list[str]]:
+def _texts(rows: list[list[Any]], formats: dict[Cell, str], shown: dict[Cell, str]) -> Iterator[list[str]]:
     """Yields the cells of each row as texts; empty ones fast, since a large sheet has mostly those."""
     for n, row in enumerate(rows):
-        yield ["" if cell == "" else _text(cell, formats.get((n, column))) for column, cell in enumerate(row)]
+        yield [
+            "" if cell == "" else shown.get((n, column)) or _text(cell, formats.get((n, column)))
+            for column, cell in enumerate(row)
+        ]
 
 
 def _text(cell: Any, code: str | None) -> str:
@@ -145,7 +148,8 @@ class _Sheet:
         self._notes = {n: sorted(notes) for n, notes in groupby(sorted(overlay.notes), key=lambda cell: cell[0])}
 
     def add(self) -> None:
-        lines = [row for row in self._rows if any(row)]
+        first = min((next(n for n, cell in enumerate(row) if cell) for row in self._rows if any(row)), default=0)
+        lines = [row[first:] for row in self._rows if any(row)]
         is_form = are_pairs(lines) or unfolded(lines) is not lines
         top = None if is_form else _header(self._rows)
         bottom, names = (-1, []) if top is None else self._head(top)
@@ -157,8 +161,8 @@ class _Sheet:
             if any(row) and (top is None or n < top or in_table):
                 if in_table:
                     self._composer.row(names, row, close=not is_first)
-                elif (is_form and any(row[1:])) or is_pair(row):
-                    self._composer.rows(unfolded([row]), None)
+                elif (is_form and any(row[first + 1 :])) or is_pair(row[first:]):
+                    self._composer.rows(unfolded([row[first:]]), None)
                 else:
                     self._composer.block(sentence(cells_of([], row)))
                 is_first = not in_table

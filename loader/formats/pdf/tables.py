@@ -272,7 +272,7 @@ def _table(run: list[_Cell]) -> Table | None:
     rows = _rows(bands, [left for left, _ in columns])
     if len(rows) < LEAST_ROWS:
         return None
-    has_header = _is_header(rows[0], rows[1:], len(columns) > 2) and not are_pairs(rows)
+    has_header = _is_header(rows[0], rows[1:], len(columns) > 2)
     return Table(rows, has_header, [left for left, _ in columns], bands[0][0].top, bands[-1][0].bottom)
 
 
@@ -322,7 +322,7 @@ def _is_code(run: list[_Cell]) -> bool:
 
 def _is_header(row: list[str], body: list[list[str]], is_sure: bool) -> bool:
     """Returns whether a row names all columns (but perhaps the first) over figures; if `is_sure`, over words, too."""
-    if not all(row[1:]) or not body:
+    if not all(row[1:]) or not body or are_pairs([row, *body]):
         return False
     names = [bool(name) and (not _has_figure(name) or YEAR.fullmatch(name) is not None) for name in row]
     figures = [all(_has_figure(cell) for cell in cells if cell) for cells in zip(*body, strict=True)]
