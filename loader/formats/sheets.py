@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
 from lxml import etree
-from python_calamine import CalamineError, CalamineWorkbook, ZipError
+from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, ZipError
 
 from shardqa.loader.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
 from shardqa.loader.formats import cell_formats, extent, header, zipped
@@ -51,12 +51,15 @@ def read(source: SourceFile) -> Iterator[Item]:
         elif content.startswith(zipped.OLE):
             overlays = of_xls(content)
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
-        names = list(book.sheet_names)
+        kinds = {sheet.name: sheet.typ for sheet in book.sheets_metadata}
+        names = list(kinds)
     composer = Composer()
     for name in names:
         try:
             rows, areas = _rows(book, name, content)
         except FAULTS as error:
+            if kinds[name] is SheetTypeEnum.ChartSheet:  # of an xlsb: no cells, which the library reads all the same
+                continue
             losses.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
         overlay = overlays.get(name, Overlay())
@@ -241,5 +244,8 @@ def cell_text(value: Any) -> str:
             return value.isoformat(sep=" ", timespec="minutes" if not value.second else "seconds")
         case datetime.date() | datetime.time():
             return value.isoformat()
+        case datetime.timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
         case _:
             return one_line(str(value).replace("\0", ""))  # the library reads some old books a byte at a time
