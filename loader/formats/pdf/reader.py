@@ -98,12 +98,11 @@ def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
     pages = _Pages()
     for number in range(1, len(document) + 1):
         try:
-            lines, blocks, is_picture, over = _blocks(document, number)
+            lines, blocks, is_picture, is_text, over = _blocks(document, number)
         except pdfium.PdfiumError as error:
             pages.faults.append((number, _why(error)))
             blocks, over = [], annotations.Annotations([], [], [])
         else:
-            is_text = legible.is_text(lines)
             if 2 * sum(line.is_downwards for line in lines) > len(lines):
                 pages.downwards.append(number)
                 blocks = [*sorted(lines, key=lambda line: -line.left)]
@@ -123,15 +122,18 @@ def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
 
 def _blocks(
     document: pdfium.PdfDocument, number: int
-) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table], bool, annotations.Annotations]:
-    """(all lines of a page, the same with tables in their places, whether it is a picture, what lies over it)"""
+) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table], bool, bool, annotations.Annotations]:
+    """(all lines of a page, the same with tables in their places, whether it is a picture, whether its characters are
+    text and all of it, what lies over it)"""
     sheet = document[number - 1]
     try:
         lines, over = page.lines(sheet), annotations.found(document, sheet)
         annotations.fill(lines, over.fields)
         if is_turned := page.is_leftwards(lines):
             page.turn(lines)
-        return lines, tables.found(lines, lambda: rules(sheet, is_turned)), not lines and has_picture(sheet), over
+        is_text = legible.is_text(lines) and legible.is_whole(sheet, lines)
+        blocks = tables.found(lines, lambda: rules(sheet, is_turned))
+        return lines, blocks, not lines and has_picture(sheet), is_text, over
     finally:
         sheet.close()
 
