@@ -119,24 +119,25 @@ static const char *read_names(struct arguments *a, const char *end, struct words
 }
 
 /* Clients name inputs and outputs of TF models alone; on their way to replicas and the AOF all
- * commands do. AI.MODELSET passes over those of others: clients send back what AI.MODELGET
- * told. */
+ * commands do. AI.MODELSET, whose names are not counted, passes over those of others: clients send
+ * back what AI.MODELGET told. Its errors are worded in RedisAI's older way. */
 static const char *read_signature(struct arguments *a, struct model *model) {
     bool tf = strcmp(model->backend, "TF") == 0;
     const char *error = NULL;
     if (arguments_next_is(a, "INPUTS")) {
         if (!tf && !a->trusted && a->counted) return "ERR INPUTS argument should not be specified for this backend";
         error = read_names(a, "OUTPUTS", &model->inputs);
+    } else if (tf && (a->at >= a->argc || (!a->counted && text_is(a->argv[a->at], "BLOB")))) {
+        return "ERR Insufficient arguments, INPUTS and OUTPUTS not specified";
     } else if (tf) {
-        return a->at < a->argc ? "ERR INPUTS not specified for TF"
-                               : "ERR Insufficient arguments, INPUTS and OUTPUTS not specified";
+        return a->counted ? "ERR INPUTS not specified for TF" : "ERR INPUTS not specified";
     }
     if (error) return error;
     if (arguments_next_is(a, "OUTPUTS")) {
         if (!tf && !a->trusted && a->counted) return "ERR OUTPUTS argument should not be specified for this backend";
         error = read_names(a, "BLOB", &model->outputs);
     } else if (tf) {
-        return "ERR OUTPUTS not specified for TF";
+        return a->counted ? "ERR OUTPUTS not specified for TF" : "ERR OUTPUTS not specified";
     }
     if (!tf && !a->trusted) {
         words_free(&model->inputs);
@@ -149,7 +150,8 @@ static const char *read_signature(struct arguments *a, struct model *model) {
 static const char *read_blob(struct arguments *a, struct model *model) {
     size_t total = 0, length;
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing model BLOB";
-    if (!arguments_next_is(a, "BLOB")) return "ERR Invalid argument, expected BLOB";
+    if (!arguments_next_is(a, "BLOB"))
+        return a->counted ? "ERR Invalid argument, expected BLOB" : "ERR Insufficient arguments, missing model BLOB";
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing model BLOB";
     /* the sum first, so that the file is allocated once */
     for (int i = a->at; i < a->argc; i++) {

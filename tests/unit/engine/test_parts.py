@@ -103,7 +103,7 @@ def test_where_nothing_is_sure_the_best_sentences_of_all_documents_come_best_fir
 
 
 def test_a_heading_is_none_of_the_sentences_that_come_nearest() -> None:
-    headed = replace(passage({0: 5.0, 1: 1.0}), places=[(0, {"headings": ["It rained."]})])
+    headed = replace(passage({0: 5.0, 1: 1.0}), places=[[0, {"headings": ["It rained."]}]])
     assert likeliest(reply(d0=headed))[0] == "So the race was put off."
 
 
