@@ -242,7 +242,7 @@ def report(s: Summary, corpus: str) -> None:
     tell("skipped", s.reasons, s.skipped)
     tell("lost", s.losses, s.lost)
     partly = f", of some a part was lost: {counted(s.lost, 'part')}" if s.lost else ""
-    textless = ", ".join(f"{count:,} {kind}" for kind, count in sorted(s.textless.items()))
+    textless = ", ".join(f"{kind} ({count:,})" for kind, count in sorted(s.textless.items()))
     removals = f", {s.removed} removed" if s.removed else ""
     counts = f"{counted(s.documents, 'document')} written, {s.unchanged:,} unchanged, {s.skipped:,} skipped"
     out.print(f"corpus {corpus}: {counts}{removals}{partly}", markup=False)
