@@ -43,7 +43,7 @@ class _Deadline:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with bounds on heads, replies and time."""
+    """Bounds heads, replies and time of uvicorn's protocol."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

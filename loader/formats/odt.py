@@ -87,7 +87,7 @@ class _Lists:
             self._counts.pop((style, level), None)
 
     def mark(self, item: Element, style: str, level: int) -> str:
-        """What stands before the next item: `2. `, or `- ` in a list without numbers."""
+        """Returns what stands before the next item: `2. `, or `- ` in a list without numbers."""
         form = self._levels.get((style, str(level)))
         if form is None or not form.get(f"{STYLE}num-format"):
             return "- "

@@ -30,7 +30,7 @@ class Overlay:
     boxes: list[str] = field(default_factory=list)
     merged: list[tuple[Cell, Cell]] = field(default_factory=list)  # first and last cell
     formats: dict[Cell, str] = field(default_factory=dict)  # of numbers, where these say more than the number does
-    shown: dict[Cell, str] = field(default_factory=dict)  # what a cell says that is more than its value
+    texts: dict[Cell, str] = field(default_factory=dict)  # what a cell says that is more than its value
 
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
@@ -86,7 +86,7 @@ def _of_table(table: Any) -> Overlay:
             words = one_line(" ".join("".join(p.itertext()) for p in cell.iterchildren("{*}p")))
             repeat = _count(cell, "number-columns-repeated")
             if cell.get(f"{OFFICE}value-type", "string") not in ("string", "boolean") and SAYS.search(words):
-                overlay.shown |= {(row, column + n): words for n in range(min(repeat, MAX_REPEAT))}
+                overlay.texts |= {(row, column + n): words for n in range(min(repeat, MAX_REPEAT))}
             down, across = (_count(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
             if down * across > 1:
                 overlay.merged.append(((row, column), (row + down - 1, column + across - 1)))

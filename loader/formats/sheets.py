@@ -64,7 +64,7 @@ def read(source: SourceFile) -> Iterator[Item]:
             continue
         overlay = overlays.get(name, Overlay())
         overlay.merged += areas
-        texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.shown))
+        texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.texts))
         _spread(texts, overlay.merged)
         _Sheet(composer, name, texts, overlay).add()
     has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
@@ -72,11 +72,11 @@ def read(source: SourceFile) -> Iterator[Item]:
     yield from losses
 
 
-def _texts(rows: list[list[Any]], formats: dict[Cell, str], shown: dict[Cell, str]) -> Iterator[list[str]]:
+def _texts(rows: list[list[Any]], formats: dict[Cell, str], texts: dict[Cell, str]) -> Iterator[list[str]]:
     """Yields the cells of each row as texts; empty ones fast, since a large sheet has mostly those."""
     for n, row in enumerate(rows):
         yield [
-            "" if cell == "" else shown.get((n, column)) or _text(cell, formats.get((n, column)))
+            "" if cell == "" else texts.get((n, column)) or _text(cell, formats.get((n, column)))
             for column, cell in enumerate(row)
         ]
 

@@ -140,9 +140,9 @@ def _operation(words: Sequence[str]) -> Step:
     raise ResponseError(f"ERR Unsupported command within DAG: {name}")
 
 
-def _lists(words: Iterator[str], there: Sequence[str]) -> dict[str, list[str]]:
+def _lists(words: Iterator[str], names: Sequence[str]) -> dict[str, list[str]]:
     """`INPUTS 2 a b OUTPUTS 1 c`. Raises StopIteration, ValueError."""
-    lists: dict[str, list[str]] = {word: [] for word in there}
+    lists: dict[str, list[str]] = {word: [] for word in names}
     for word in words:
         if word.upper() not in lists:
             raise ResponseError(f"ERR Invalid argument: {word}")

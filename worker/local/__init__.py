@@ -35,6 +35,7 @@ __all__ = [
     "setFutureException",
     "setFutureResults",
     "setGearsSession",
+    "shardReaderCallback",
 ]
 BUILDERS = ("GB", "GearsBuilder")
 

@@ -4,7 +4,7 @@ In the worker the import gives the same objects. docs/gears.md says what each do
 """
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NoReturn, Self, TypeAlias
 
@@ -161,6 +161,9 @@ def runCoroutine(
 ) -> None:
     """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
 
+def shardReaderCallback() -> Iterator[str]:
+    """Gives the id of this shard, as ShardsIDReader does: a reader for PythonReader."""
+
 def createFuture() -> Future[Any]:
     """A future that a coroutine awaits and any thread sets."""
 
@@ -214,4 +217,5 @@ __all__ = [
     "setFutureException",
     "setFutureResults",
     "setGearsSession",
+    "shardReaderCallback",
 ]

@@ -62,7 +62,7 @@ def show(
         print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in rows])
 
 
-def _setting(settings: Settings, name: str, options: set[str], given: set[str]) -> ShownSetting:
+def _setting(settings: Settings, name: str, options: set[str], parts: set[str]) -> ShownSetting:
     value = getattr(settings, name)
     if isinstance(value, SecretStr):
         value = HIDDEN
@@ -71,7 +71,7 @@ def _setting(settings: Settings, name: str, options: set[str], given: set[str]) 
     origin = _origin(name, options)
     if origin is not None:
         return ShownSetting(name, value, origin)
-    if name in given:
+    if name in parts:
         return ShownSetting(name, value, f"the address, {_origin('redis', options)}")
     if name == "redis" and value != Settings.model_fields["redis"].default:
         return ShownSetting(name, value, f"the cluster that runs in {_data()}")

@@ -26,12 +26,13 @@ def others(question: str, answer: str | None, n_best: Sequence[Candidate]) -> li
     """
     said, wanted = [_content(answer or ""), _content(question)], _matter(question)
     marked = list[Candidate]()
-    for one in n_best:
-        own = _content(one.answer)
-        is_of_it = answer is not None or wanted & _matter(f"{one.title} {one.passage}")
-        possible = bool(is_of_it) and one.score >= NEAR * n_best[0].score and not any(own <= other for other in said)
+    for candidate in n_best:
+        own = _content(candidate.answer)
+        is_of_it = answer is not None or wanted & _matter(f"{candidate.title} {candidate.passage}")
+        is_near = candidate.score >= NEAR * n_best[0].score
+        possible = bool(is_of_it) and is_near and not any(own <= other for other in said)
         said += [own] * possible
-        marked.append(one.model_copy(update={"possible": True}) if possible else one)
+        marked.append(candidate.model_copy(update={"possible": True}) if possible else candidate)
     return marked
 
 
@@ -40,6 +41,6 @@ def _content(text: str) -> set[str]:
 
 
 def _matter(text: str) -> set[str]:
-    """What a text is about: its words without endings, and without those that any question may have."""
+    """Returns what a text is about: its words without endings, and without those that any question may have."""
     words = (word for word in analysis.words(text) if word not in languages.ENGLISH)
     return {word[: max(STEM, len(word) - 3)] if len(word) > STEM else word for word in words}

@@ -41,7 +41,7 @@ async def test_a_ctrl_c_that_a_pass_swallows_ends_the_watch_all_the_same(
     assert passes == 2
 
 
-def test_a_ctrl_c_says_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_ctrl_c_says_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
     def stopped() -> None:
         with ingest._told_when_stopped(lambda summary: None) as note:
             note(Summary(documents=1, unchanged=2))
@@ -52,7 +52,7 @@ def test_a_ctrl_c_says_what_was_taken(capsys: pytest.CaptureFixture[str]) -> Non
     assert "stopped: 1 document written, 2 unchanged;" in capsys.readouterr().err
 
 
-def test_a_node_that_is_gone_ends_a_pass_with_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_node_that_is_gone_ends_a_pass_with_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
     def failing() -> None:
         with ingest._told_when_stopped(lambda summary: None) as note:
             note(Summary(documents=1, unchanged=2))

@@ -1,4 +1,4 @@
-"""What people are shown of what was found: nothing of another matter, nothing twice."""
+"""People are shown nothing of another matter, and nothing twice."""
 
 import pytest
 
@@ -21,15 +21,17 @@ def candidate(answer: str, score: float, passage: str = MILL) -> Candidate:
 
 
 @pytest.mark.parametrize(
-    ("texts", "shown"),
+    ("texts", "sentences"),
     [
         ([(MILL, ""), ("Magda taught.", "Comet"), ("It is cold.", "Rivers")], [MILL, "It is cold."]),
         ([("Magda taught.", "Comet"), ("Rain fell for long.", "")], ["Magda taught.", "Rain fell for long."]),
     ],
     ids=["some have a word of the question", "none has"],
 )  # fmt: skip
-def test_sentences_of_another_matter_are_left_out_beside_others(texts: list[tuple[str, str]], shown: list[str]) -> None:
-    assert [one.text for one in showing.same_matter(QUESTION, [part(*one) for one in texts])] == shown
+def test_sentences_of_another_matter_are_left_out_beside_others(
+    texts: list[tuple[str, str]], sentences: list[str]
+) -> None:
+    assert [one.text for one in showing.same_matter(QUESTION, [part(*one) for one in texts])] == sentences
 
 
 @pytest.mark.parametrize(("answer", "possible"), [(None, ["287 m", "278 m"]), ("287 m", ["278 m", "Magda"])])

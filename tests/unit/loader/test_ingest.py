@@ -72,7 +72,7 @@ async def test_a_shard_that_finishes_nothing_ends_the_run(late_engine: Any) -> N
 
 
 async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: Any) -> None:
-    put, begun, told = late_engine.put, asyncio.Event(), list[int]()
+    put, begun, counts = late_engine.put, asyncio.Event(), list[int]()
 
     async def late(*document: Any) -> Any:
         begun.set()
@@ -81,13 +81,13 @@ async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: 
 
     late_engine.put = late
     run = asyncio.create_task(
-        ingest.ingest(late_engine, Texts("a"), "c", lambda summary: told.append(summary.documents))
+        ingest.ingest(late_engine, Texts("a"), "c", lambda summary: counts.append(summary.documents))
     )
     await begun.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert told == [1]
+    assert counts == [1]
 
 
 class SlowEngine(LateEngine):

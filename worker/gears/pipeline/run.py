@@ -37,7 +37,7 @@ class FlatError(Exception):
 
 
 class NextHook(Protocol):
-    """The next hook of a hooked command, or the command itself."""
+    """Runs the next hook of a hooked command, or the command itself."""
 
     def next(self, run: Run, arguments: Sequence[Argument]) -> Any: ...
 

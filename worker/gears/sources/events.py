@@ -313,10 +313,10 @@ class Events:
 def _run_all(turn: list[Begun]) -> float:
     """Runs all events in a thread of the pool; returns the seconds that they took."""
     start = perf_counter()
-    for one in turn:
+    for event in turn:
         try:
-            one.outcome = Context().run(one.plain.begin)
+            event.outcome = Context().run(event.plain.begin)
         except BaseException as error:  # noqa: BLE001 - of this event alone
-            one.outcome = error
-            one.plain.registration.statistics.last_error = describe(error)
+            event.outcome = error
+            event.plain.registration.statistics.last_error = describe(error)
     return perf_counter() - start
