@@ -41,7 +41,6 @@ STEPS = (
     Step("ask", "a GET missed", "in", "MISS"),
     Step("ask", "passages are loaded", "out", "CALL", (b"AI.TENSORGET",)),
     Step("ask", "passages are there", "in", "CALLED", (b"AI.TENSORGET",)),
-    Step("ask", "the scoring is asked for", "out", "CALL", (b"AI.MODELGET",)),
     Step("ask", "the answer is told", "out", "REPLY", (b'"spans"',)),
     Step("ask", "the answer is kept", "out", "CALL", (b"answer:",)),
     Step("delete", "a delete came", "in", "REQUEST", (b"Delete",)),
