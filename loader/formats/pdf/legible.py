@@ -37,10 +37,18 @@ def is_whole(sheet: pdfium.PdfPage, lines: list[TextLine]) -> bool:
     letters = sum(len(word.text) for line in lines for word in line.words)
     if letters > SPARSE:
         return True
+    least = max(SILENT, PER_LETTER * letters)
+    pieces = list(islice(sheet.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT]), PIECES))
+    return len(pieces) < least or _silent(sheet, pieces) < least
+
+
+def _silent(sheet: pdfium.PdfPage, pieces: list[pdfium.PdfObject]) -> int:
+    """Counts the pieces of text of which pdfium has no letter."""
     text = sheet.get_textpage()
-    pieces = islice(sheet.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT]), PIECES)
-    silent = sum(raw.FPDFTextObj_GetText(piece.raw, text.raw, None, 0) <= NO_TEXT for piece in pieces)
-    return bool(silent < max(SILENT, PER_LETTER * letters))
+    try:
+        return sum(raw.FPDFTextObj_GetText(piece.raw, text.raw, None, 0) <= NO_TEXT for piece in pieces)
+    finally:
+        text.close()
 
 
 def _is_unknown(character: str) -> bool:
