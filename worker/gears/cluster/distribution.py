@@ -29,9 +29,10 @@ from shardqa.worker.gears.sessions.pickling import (
     unpack_session,
 )
 from shardqa.worker.gears.sessions.requirements import Requirements, RequirementsFailed, marked, unmarked
+from shardqa.worker.gears.sessions.script import BESIDE
 from shardqa.worker.gears.sessions.script_run import run_on_registered
 from shardqa.worker.gears.sessions.session import Session
-from shardqa.worker.gears.sessions.sessions import BESIDE, Sessions
+from shardqa.worker.gears.sessions.sessions import Sessions
 from shardqa.worker.gears.sources.streams import Streams
 
 MAX_PREPARED = 100  # sessions that wait for COMMIT; the oldest goes

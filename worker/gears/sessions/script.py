@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+BESIDE = "@"  # in the id of a session that a function registered: stands behind that of the function's session
+
 
 class BadArguments(Exception):
     """The arguments of a command do not follow its syntax."""
@@ -38,8 +40,8 @@ def parse_script(arguments: list[bytes]) -> Script:
         match word.upper():
             case "ID":
                 script.id = _value(word, rest)
-                if "@" in script.id:
-                    raise BadArguments(f"ID {script.id[:80]!r} must be compose of what is not '@', the worker's")
+                if BESIDE in script.id:
+                    raise BadArguments(f"ID {script.id[:80]!r} must be compose of what is not {BESIDE!r}, the worker's")
             case "DESCRIPTION":
                 script.description = _value(word, rest)
             case "REPLACE_WITH":

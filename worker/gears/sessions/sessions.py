@@ -17,13 +17,11 @@ from shardqa.worker.gears.registrations.registrations import Registration
 from shardqa.worker.gears.registrations.registry import Registry
 from shardqa.worker.gears.sessions.replays import Replays
 from shardqa.worker.gears.sessions.requirements import Requirements
-from shardqa.worker.gears.sessions.script import Script
+from shardqa.worker.gears.sessions.script import BESIDE, Script
 from shardqa.worker.gears.sessions.script_run import run_script
 from shardqa.worker.gears.sessions.session import NextId, Session, SessionHost
 from shardqa.worker.io import Io
 from shardqa.worker.nodes import Cluster
-
-BESIDE = "@"  # in the id of a session that a function registered: stands behind that of the function's session
 
 
 class SessionExists(Exception):
