@@ -92,6 +92,7 @@ def test_what_was_there_before_waits_for_no_whole_batch(client: Redis) -> None:
     register(client, "s-before", count_to("seen-before"), ", batch=4")
     add(client, "s-before:1", range(6))
     wait_until(lambda: client.lrange("seen-before", 0, -1) == ["4"], "the whole batch is done")
+    wait_until(lambda: client.xlen("s-before:1") == 2, "its messages are acknowledged and trimmed")
     kill_worker(client)
     wait_until(lambda: client.lrange("seen-before", 0, -1) == ["4", "2"], "the rest is done")
     add(client, "s-before:1", range(4))
