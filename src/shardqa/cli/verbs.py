@@ -56,6 +56,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
 HELP = ["-h", "--help"]
+# Options of a cluster that have a value; --tls has none.
+CLUSTER_VALUES = {"-u", "--redis", "--user", "-a", "--pass", "--password", "--host", "-p", "--port", "--cacert"}
 WIDTH = 80  # columns of a small terminal
 FIRST_CLAUSE = re.compile(r"[^.;]+")
 
@@ -77,6 +79,24 @@ class Verbs(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands(VERBS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._behind(args, list(self.get_params(ctx))))
+
+    def _behind(self, args: list[str], own: list[Any]) -> list[str]:
+        """Puts the options of a cluster that stand before the command, where redis-cli has them, behind it."""
+        valued = {flag for param in own if not param.is_flag for flag in param.opts} | CLUSTER_VALUES
+        before, flags, rest = list[str](), list[str](), list(args)
+        while rest and rest[0].startswith("-"):
+            flag, equals, _ = rest[0].partition("=")
+            end = 2 if flag in valued and not equals else 1
+            (flags if flag in CLUSTER_VALUES | {"--tls"} else before).extend(rest[:end])
+            del rest[:end]
+        command: Any = self
+        words = 0
+        while flags and words < len(rest) and rest[words] in getattr(command, "commands", {}):
+            command, words = command.commands[rest[words]], words + 1
+        return [*before, *rest[:words], *flags, *rest[words:]]
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the program. A closed pipe (`shardqa ask … | head -1`) is no fault; typer itself would exit with 1."""

@@ -16,8 +16,8 @@ from shardqa import cli
 from shardqa.answer_lines import Lines
 from shardqa.cli import ask, connection, documents, foreground, output
 from shardqa.cli.faults import WrongSetting
-from shardqa.cli.options import Target
-from shardqa.cli.verbs import VERBS, leaves, summary_of
+from shardqa.cli.options import TARGET_OPTIONS, Target
+from shardqa.cli.verbs import CLUSTER_VALUES, VERBS, leaves, summary_of
 from shardqa.http_schema import Problem
 from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 from tests.nodes import free_port
@@ -132,6 +132,15 @@ def test_a_corpus_is_an_option_and_there_is_one_word_to_list_and_one_to_remove()
 def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) -> None:
     options = {option for param in COMMANDS[name].params for option in param.opts}
     assert {"--redis", "--user", "--password", "--host", "-p", "-a", "-u", "--tls"} <= options
+
+
+@pytest.mark.parametrize("command", ["status", "keys ls", "gears ls"])
+def test_flags_of_a_cluster_may_stand_before_the_command_as_redis_cli_has_them(run: Run, command: str) -> None:
+    done = run("--color", "never", "-a", "x", "-p", "1", "--tls", *command.split())
+    assert (done.code, done) == (output.NO_CLUSTER, run("-q", *command.split(), "--redis", "rediss://127.0.0.1:1"))
+    assert CLUSTER_VALUES | {"--tls"} == {
+        flag for param in COMMANDS["status"].params if param.name in TARGET_OPTIONS for flag in param.opts
+    }
 
 
 def test_flags_of_redis_cli_name_a_cluster() -> None:
