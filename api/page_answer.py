@@ -3,7 +3,7 @@
 Documents are hostile: every text goes in escaped, and as text alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from urllib.parse import quote, urlencode
 
@@ -44,20 +44,28 @@ def _choice(corpus: str) -> str:
 
 
 def of_answer(answer: Answer) -> str:
-    if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
+    if answer.answer is None or answer.start is None:
         return _card(_unsure(answer))
     if answer.form != "span":
         return _card(f"{_excerpts(answer)}<p class='facts'>{_percent(answer.score)} sure</p>")
-    first = answer.start - answer.passage_start
-    before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
     sure = "Pinned" if answer.pinned else f"{_percent(answer.score)} sure"
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
-    passage = _quoted(f"{escape(before)}<mark>{escape(answer.answer)}</mark>{escape(after)}")
     return _card(
         f"<p class='answer-text' dir='auto'>{escape(answer.answer)}</p>"
         f"<p class='facts'>{sure}, from {_document(answer)}{where}</p>"
-        f"{_row(answer.place) or passage * (not answer.pinned)}"
+        f"{_row(answer.place) or ''.join(_sentences(answer, answer.answer, answer.start)) * (not answer.pinned)}"
     )
+
+
+def _sentences(answer: Answer, words: str, start: int) -> Iterator[str]:
+    """The sentences that hold an answer and support it, each a quote; the answer is marked."""
+    for part in answer.parts:
+        first = start - part.start
+        if 0 <= first < len(part.text):
+            before, after = part.text[:first], part.text[first + len(words) :]
+            yield _quoted(f"{escape(before)}<mark>{escape(words)}</mark>{escape(after)}")
+        else:
+            yield _quoted(escape(part.text))
 
 
 def _unsure(answer: Answer) -> str:

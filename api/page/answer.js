@@ -195,9 +195,15 @@ function passage(candidate) {
   const [before, inside, after] = split(candidate.passage, candidate.start - candidate.passage_start, candidate.end - candidate.passage_start);
   const mark = make("mark", {}, inside);
   const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);
-  const quote = make("blockquote", { class: "passage", dir: "auto" }, before.slice(from).trimStart(), mark, candidate.passage.slice(before.length + inside.length, to).trimEnd());
+  const quote = make("blockquote", { class: "passage", dir: "auto" }, pastHeading(before.slice(from).trimStart(), candidate.place), mark, candidate.passage.slice(before.length + inside.length, to).trimEnd());
   if (!before.slice(0, from).trim() && !candidate.passage.slice(to).trim()) return quote;
   return [quote, moreButton(() => quote.replaceChildren(before, mark, after))];
+}
+
+/** What follows the heading that a piece of text opens with. */
+function pastHeading(text, place) {
+  const heading = `${place?.headings?.at(-1)}\n`;
+  return text.startsWith(heading) ? text.slice(heading.length).trimStart() : text;
 }
 
 /** The sentences that support the answer, where they are more than its own. */

@@ -72,10 +72,16 @@ function showCorpus() {
     ? `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`
     : "no documents yet: add a text below";
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
-  if (corpora.length === 0) byId("own").open = true;
+  if (found.length === 0) startOwn(chosen[0]);
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);
+}
+
+/** Where nothing can be asked yet, a text is to be added there. */
+function startOwn(name) {
+  byId("own").open = true;
+  if (corpora.length > 0) byId("into").value = name;
 }
 
 /** Questions are asked; of a topic, which is none, the passages are shown. */

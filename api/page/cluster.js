@@ -99,7 +99,7 @@ const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : count(Math.ro
 function measured(node, name, worded) {
   const values = looks.get(node.node).map((one) => one[name]);
   const last = values.findLast((value) => value !== null);
-  return make("td", {}, last === undefined ? make("span", { class: "quiet" }, "none yet") : [worded(last), spark(values)]);
+  return make("td", {}, last === undefined ? [make("span", { class: "quiet", "aria-hidden": "true" }, "–"), make("span", { class: "hidden" }, "none yet")] : [worded(last), spark(values)]);
 }
 
 /** Values as a line, the highest at the top; a look that had none leaves a gap. */

@@ -54,7 +54,7 @@ function add(name) {
 
 /** Deletes after a second press: a corpus can't be taken back. */
 function remover(corpus, said) {
-  const button = make("button", { type: "button", class: "plain", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
+  const button = make("button", { type: "button", class: "plain lesser", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
   let asked = false;
   async function click() {
     if (!asked) {

@@ -7,6 +7,7 @@ import { removeSoon } from "/static/undo.js";
 const OFTEN = 1000; // ms between two looks, while files are being read
 const EVERY = 3000; // ms between two looks, while vectors are being made
 const SHOWN = 200; // rows at first, and by each press more
+const CHIPS = 12; // other corpora that are offered
 const MOST = 10_000; // documents that are fetched to be sorted; of more, the first
 const ORDERS = {
   title: (one, other) => nameOf(one).localeCompare(nameOf(other)),
@@ -31,12 +32,20 @@ async function load() {
     byId("choose").hidden = false;
     show();
   } catch (problem) {
-    byId("said").textContent = problem.status === 404 ? "There is no corpus of this name, or it has no documents yet." : "";
-    byId("documents").replaceChildren(...(problem.status === 404 ? [make("p", {}, make("a", { href: "/" }, "Add a text on the first page"))] : [problemCard(problem, load)]));
+    byId("said").textContent = problem.status === 404 ? "This corpus has no documents yet." : "";
+    byId("documents").replaceChildren(problem.status === 404 ? empty() : problemCard(problem, load));
   }
   byId("documents").setAttribute("aria-busy", "false");
   watchTasks().catch(() => {}); // for those alone who may add
   showAsked().catch(() => {}); // for those alone who may see it, where the server notes it
+}
+
+/** What can be done where nothing is: begin it, or go to one that is there. */
+function empty() {
+  const others = make("ul", { class: "chips", "aria-label": "Other corpora" }, make("li", { class: "quiet", "aria-hidden": "true" }, "or look at"));
+  const chip = ({ name: other }) => make("li", {}, make("a", { href: `/corpus/${other}` }, other));
+  client.corpora().then(({ corpora }) => others.append(...corpora.slice(0, CHIPS).map(chip))).catch(() => {}); // a help that is not there harms nobody
+  return make("div", { class: "empty" }, make("p", {}, make("a", { class: "first", href: `/?${new URLSearchParams({ corpus: name })}` }, "Add its first text")), others);
 }
 
 /** What was asked of the corpus; first what it did not answer, since there a page is missing. */
@@ -122,7 +131,7 @@ function row(one) {
 }
 
 function remover(one) {
-  return make("button", { type: "button", class: "plain", click, "aria-label": `Remove ${nameOf(one)}` }, "Remove");
+  return make("button", { type: "button", class: "plain lesser", click, "aria-label": `Remove ${nameOf(one)}` }, "Remove");
   function click() {
     documents = documents.filter((other) => other !== one);
     show();

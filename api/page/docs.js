@@ -17,6 +17,7 @@ async function load() {
   try {
     const described = await client.call("GET", "/openapi.json");
     byId("docs").replaceChildren();
+    byId("said").textContent = `${described.info.description} Version ${described.info.version}.`;
     window.SwaggerUIBundle({ spec: described, dom_id: "#docs", deepLinking: false, validatorUrl: null, docExpansion: "list", defaultModelsExpandDepth: 0 });
     byId("problems").replaceChildren(
       make("h2", {}, "Problems"),
@@ -30,4 +31,15 @@ async function load() {
   byId("docs").setAttribute("aria-busy", "false");
 }
 
+/** Swagger UI has colours of its own for the dark, under a class of the page. */
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+
+function shade() {
+  const { theme } = document.documentElement.dataset;
+  document.documentElement.classList.toggle("dark-mode", theme ? theme === "dark" : isDark.matches);
+}
+
+isDark.addEventListener("change", shade);
+new MutationObserver(shade).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+shade();
 load();

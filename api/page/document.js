@@ -39,7 +39,8 @@ function asked() {
 async function candidates() {
   try {
     const answer = await client.ask(question, { corpus, n_best: CANDIDATES });
-    return answer.n_best.filter((one) => one.document === id);
+    const start = asked()?.start;
+    return answer.n_best.filter((one) => one.document === id && (one.possible || one.start === start));
   } catch {
     return [];
   }
@@ -71,7 +72,7 @@ class View {
   open(main) {
     document.title = `${this.found.title || this.found.id} · shardqa`;
     const outlined = outline(this.found);
-    const list = outlined.length > 0 ? this.outlineOf(outlined) : null;
+    const list = outlined.length > 1 ? this.outlineOf(outlined) : null;
     main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.page, this.text, this.ticks].filter(Boolean));
     addEventListener("keydown", (event) => this.key(event));
     this.render();
@@ -211,13 +212,16 @@ class View {
 }
 
 const MARK = [255, 226, 138]; // as the server marks words on white paper
+const WHITE = 250; // of 255, from which a pixel is paper
+const BELOW = 0.06; // of the page's height that is shown below its last ink
 const READABLE = 820; // pixels of width from which the words of a page can be read
 
 /** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until all of it is asked for. */
 function pageView(image, number) {
   const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Page ${number}` }, image);
   const zoom = make("button", { type: "button", class: "plain", click: () => show(!isNear) });
-  const at = marked(image);
+  const { at, bottom } = drawn(image);
+  image.style.aspectRatio = `${image.naturalWidth} / ${bottom}`; // the style cuts what is below
   let isNear;
   function show(near) {
     isNear = near;
@@ -229,21 +233,24 @@ function pageView(image, number) {
   return [frame, make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. Its text follows. `, zoom)];
 }
 
-/** {x, y}: the middle of what is marked, as shares of the picture; null where nothing is. */
-function marked(image) {
+/** `at` {x, y}: the middle of what is marked, as shares of the picture that is shown; null where nothing is. `bottom`: the row of
+ * pixels at which it ends, since a short page is white below. */
+function drawn(image) {
   const { naturalWidth: width, naturalHeight: height } = image;
   const context = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
   context.drawImage(image, 0, 0);
   const { data } = context.getImageData(0, 0, width, height);
-  let [first, last, left, right] = [-1, 0, width, 0];
+  let [first, last, left, right, ink] = [-1, 0, width, 0, 0];
   for (let n = 0; n < data.length; n += 4) {
+    if (data[n] < WHITE || data[n + 1] < WHITE || data[n + 2] < WHITE) ink = n;
     if (data[n] !== MARK[0] || data[n + 1] !== MARK[1] || data[n + 2] !== MARK[2]) continue;
     const x = (n / 4) % width;
     last = (n / 4 - x) / width;
     if (first < 0) first = last;
     [left, right] = [Math.min(left, x), Math.max(right, x)];
   }
-  return first < 0 ? null : { x: (left + right) / 2 / width, y: (first + last) / 2 / height };
+  const bottom = Math.min(height, Math.ceil(ink / 4 / width + BELOW * height));
+  return { bottom, at: first < 0 ? null : { x: (left + right) / 2 / width, y: (first + last) / 2 / bottom } };
 }
 
 const dataUrl = (blob) =>
@@ -306,10 +313,11 @@ function downloader(found) {
   return button;
 }
 
-/** Where the document came from; only web addresses become links: a source is whatever its writer wrote. */
+/** Where the document came from; only web addresses become links: a source is whatever its writer wrote, a path of another
+ * machine most often. */
 function source({ id: name, source: from }) {
   if (!from || from === name) return null;
-  if (!/^https?:\/\/[^/]/i.test(from)) return make("span", { class: "quiet" }, "From ", foreign(from), " ", copier("Copy", () => from));
+  if (!/^https?:\/\/[^/]/i.test(from)) return copier("Copy its path", () => from);
   return make("a", { href: from, rel: "noopener noreferrer nofollow" }, "Open at ", foreign(from.split("/")[2]));
 }
 

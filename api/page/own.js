@@ -185,7 +185,7 @@ function addedRow(ingested, title) {
     {},
     make("a", { href: `/document?${new URLSearchParams({ corpus: ingested.corpus, id: ingested.document })}` }, foreign(title)),
     make("span", { class: "quiet" }, `in ${ingested.corpus}, ${plural(ingested.passages, "passage", "passages")}`),
-    make("button", { type: "button", class: "plain", click: remove }, "Remove"),
+    make("button", { type: "button", class: "plain lesser", click: remove }, "Remove"),
   );
   function remove() {
     row.hidden = true;

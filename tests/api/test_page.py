@@ -114,13 +114,14 @@ def test_the_answer_leads_to_its_place_in_the_document(page: "Page") -> None:
 
 
 def test_a_pdf_opens_at_its_page_with_the_answer_marked(page: "Page", http: httpx.Client, corpus: str) -> None:
-    content = (ROOT / "tests" / "golden" / "pages.pdf").read_bytes()
+    content = (ROOT / "docs" / "examples" / "handbook.pdf").read_bytes()
     assert http.put("/v1/files/pages.pdf", params={"corpus": corpus}, content=content).status_code == 201
     text = http.get("/v1/documents/pages.pdf", params={"corpus": corpus}).json()["text"]
     page.goto(f"/document?corpus={corpus}&id=pages.pdf&start={len(text) - 20}&end={len(text) - 12}")
     picture = page.get_by_role("figure").get_by_role("img")
     picture.wait_for()
     assert picture.evaluate("image => image.naturalWidth") > 1_000
+    assert picture.evaluate("image => image.clientHeight < image.clientWidth"), "a short page ends with its text"
     assert text[-20:-12] in str(picture.get_attribute("alt"))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download the file").click()

@@ -155,8 +155,10 @@ def test_titles_complete_what_is_typed(page: "Page", filled: str) -> None:
     page.locator(".answer-text", has_text="Ruth Holm").wait_for()
 
 
-def test_the_document_shows_all_candidates_and_its_outline(answered: "Page", http: httpx.Client, filled: str) -> None:
-    answered.get_by_role("link", name="Two mills").first.click()
+def test_the_document_shows_what_else_may_answer_and_its_outline(
+    answered: "Page", http: httpx.Client, filled: str
+) -> None:
+    answered.goto(f"/document?corpus={filled}&id=mill.md&q=Who is Holm?")
     answered.get_by_role("button", name="Next passage").wait_for()
     number, of_all = map(int, answered.locator(".walk .quiet").inner_text().split(" of "))
     text = stored(http, filled)
@@ -298,8 +300,10 @@ def test_axe_finds_nothing(open_page: OpenPage, api: Server, filled: str, scheme
         (f"/?corpus={filled}&q={QUESTION}", ".answer-text"),
         (f"/?corpus={filled}&q={QUESTION}&view=passages", ".found li"),
         (f"/?corpus={filled}&q=How old is the penicillin of the mill?", ".answer-text"),
-        (f"/document?corpus={filled}&id=mill.md&q={QUESTION}", ".walk button"),
+        (f"/document?corpus={filled}&id=mill.md&q=Who is Holm?", ".walk button"),
         ("/cluster", "tr.master"),
+        ("/corpus/nothing", ".first"),
+        ("/nothing", ".box"),
         (f"/corpus/{filled}", "tbody tr"),
     ):
         page.goto(path)
@@ -328,6 +332,7 @@ def test_a_question_in_the_address_is_answered_without_javascript(
     page.wait_for_url("**plain=1**")
     assert page.locator(".answer-text").inner_text() == "Ada Holm"
     assert page.locator("mark").inner_text() == "Ada Holm"
+    assert page.locator(".passage").inner_text() == "Ada Holm founded the mill in 1871 with money she had won at cards."
     page.get_by_label("Your question").fill("What is the cat called?")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator(".answer").wait_for()
@@ -369,7 +374,7 @@ def test_colours_of_others_are_kept(open_page: OpenPage, api: Server, filled: st
     assert page.evaluate(bar) != page.evaluate(ground)
     page.goto("/docs")
     page.locator("#problems td").first.wait_for()
-    assert "invert" in str(page.evaluate("getComputedStyle(document.getElementById('docs')).filter"))
+    assert "dark-mode" in page.evaluate("document.documentElement.className")
     page.set_viewport_size({"width": 390, "height": 800})
     widths = page.locator("#problems tr:nth-child(2) td").evaluate_all("cells => cells.map((one) => one.offsetWidth)")
     assert min(widths) > 40
@@ -378,7 +383,7 @@ def test_colours_of_others_are_kept(open_page: OpenPage, api: Server, filled: st
 def test_a_hostile_document_stays_text_without_javascript(
     http: httpx.Client, open_page: OpenPage, api: Server, corpus: str
 ) -> None:
-    text = "<img src=x> The captain of the ship is <b>Grace</b> & sons. </mark></blockquote><h1>Owned</h1>"
+    text = "<img src=x> The captain </mark></blockquote><h1>Owned</h1> of the ship is <b>Grace</b> & sons."
     http.post("/v1/documents", json={"id": "<i>'\"", "corpus": corpus, "title": "<u>Ship</u>", "text": text})
     page = open_page(api, f"/?corpus={corpus}&q=Who is the captain of the ship?", java_script_enabled=False)
     page.wait_for_url("**plain=1**")

@@ -65,9 +65,14 @@ def sentences_of(readings: Sequence[ShardReading]) -> list[Excerpt]:
 
 def _worth_showing(sentences: Sequence[Excerpt], document: DocumentName) -> list[Excerpt]:
     """The sentences of a document that are worth showing together, likeliest first."""
-    own = list(distinct(sentence for sentence in sentences if sentence.document == document))
+    own = _telling(list(distinct(sentence for sentence in sentences if sentence.document == document)))
     chances, words = np.array([one.score for one in own]), np.array([len(one.text.split()) for one in own])
     return [one for one, shows in zip(own, evidence.worth_showing(chances, words), strict=True) if shows]
+
+
+def _telling(sentences: Sequence[Excerpt]) -> Sequence[Excerpt]:
+    """Leaves out headings, which say nothing by themselves; not where there is nothing else."""
+    return [one for one in sentences if one.text not in (one.place or {}).get("headings", ())] or sentences
 
 
 def _scored(passage: PassageRecord, scoring: Scoring, best: float) -> Iterator[Excerpt]:
@@ -79,14 +84,13 @@ def _scored(passage: PassageRecord, scoring: Scoring, best: float) -> Iterator[E
 
 
 def likeliest(sentences: Sequence[Excerpt]) -> list[Part]:
-    """The best LIKELIEST of all passages, best first, nothing twice; a heading says nothing by itself."""
-    said = [one for one in sentences if one.text not in (one.place or {}).get("headings", ())]
-    return [sentence.part() for sentence in islice(unrepeated(said or sentences), LIKELIEST)]
+    """The best LIKELIEST of all passages, best first, nothing twice."""
+    return [sentence.part() for sentence in islice(unrepeated(_telling(sentences)), LIKELIEST)]
 
 
 def answering(sentences: Sequence[Excerpt]) -> list[Excerpt]:
     """The best sentence and those below the same headings that are likely enough, in their order."""
-    best = sentences[0]
+    best = _telling(sentences)[0]
     headings = (best.place or {}).get("headings") or []
     near = [one for one in _worth_showing(sentences, best.document) if one.is_below(headings)]
     return sorted(_within_parts(unrepeated([best, *near])), key=lambda sentence: sentence.start)
