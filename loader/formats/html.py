@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader import encodings
 from shardqa.loader.composer import Composer, bars, figures, joined
-from shardqa.loader.formats import depth
+from shardqa.loader.formats import depth, styles
 from shardqa.loader.formats.depth import tags
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile
@@ -37,7 +37,6 @@ FORM = "form, input, button"  # what a hidden part that asks for something has
 SHOWN = 60  # characters of what is hidden
 MOST_LINKED = 0.5  # of what such a part says; more only leads on
 INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
-OPENERS = ("aria-controls", "data-target", "data-bs-target", "href")  # of a panel by its id
 HEADED = ":is(h1, h2, h3, h4, h5, h6, dt, button) + :is(div, dd, section)"  # panels that a script of the page opens
 NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
     ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
@@ -65,6 +64,7 @@ PILCROWS = frozenset("¶#§🔗⚓↩")
 LINKS = 5  # links in a list from which it is a table of contents
 SHARE = 0.9  # of its text that is links
 MAIN = "main, article, [role=main]"
+PAGE = "main, h1"  # what is never hidden for good
 INLINE = tags(  # elements that do not end a line
     "a abbr acronym b bdi bdo big button cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s "
     "samp small span strike strong sub sup time tt u var wbr"
@@ -111,9 +111,12 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
+    if not styles.hide(tree):
+        composer.lost.append("its style sheets have more rules than are followed: text that they hide is read")
     asides: list[str] = []
+    opened = styles.opened(tree)
     for part in [*_lead(root, main), main]:
-        asides += _clean(part)
+        asides += _clean(part, opened)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
     if sum(len(words.split()) for words in asides) >= A_PARAGRAPH:
         size = f"{sum(map(len, asides)):,} characters in {len(asides)} places"
@@ -121,7 +124,7 @@ def compose(html: str, composer: Composer) -> str:
     return title
 
 
-def _clean(main: LexborNode) -> list[str]:
+def _clean(main: LexborNode, opened: set[str]) -> list[str]:
     """Removes what is no text, puts in fields' values and marks of raised words; returns the hidden sentences."""
     for node in main.css(FILLED):
         options = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
@@ -130,7 +133,7 @@ def _clean(main: LexborNode) -> list[str]:
         if not _encloses(node, main) and not _is_page(node, main):
             node.decompose()
     _drop(_around(main), main)
-    asides = _drop(_invisible(main), main)
+    asides = _drop(_invisible(main, opened), main)
     _drop_ways(main)
     for node in main.css("pre br"):
         node.replace_with("\n")
@@ -204,20 +207,14 @@ def _linked(node: LexborNode) -> float:
     return links / max(len((node.text(deep=True) or "").strip()), 1)
 
 
-def _invisible(main: LexborNode) -> Iterator[LexborNode]:
-    """Yields nodes that no reader sees; a panel counts as seen that a button, a link or a heading opens."""
-    panels = {
-        (node.attributes.get(name) or "").removeprefix("#")
-        for name in OPENERS
-        for node in main.css(f"[{name}]")
-        if name != "href" or (node.attributes["href"] or "").startswith("#")
-    }
-    panels.discard("")
+def _invisible(main: LexborNode, opened: set[str]) -> Iterator[LexborNode]:
+    """Yields nodes that no reader sees; a panel counts as seen that a button, a link, a script or a heading opens."""
     heads = {node.mem_id for node in main.css(HEADED)}
     for node in main.css("[hidden], [style]"):
         style = node.attributes.get("style") or ""
         is_hidden = "hidden" in node.attributes and node.attributes["hidden"] != "until-found"
-        is_panel = node.mem_id in heads or node.attributes.get("id", "") in panels
+        names = {node.attributes.get("id") or "", *(node.attributes.get("class") or "").split()}
+        is_panel = node.mem_id in heads or not opened.isdisjoint(names) or node.css_first(PAGE) is not None
         if (is_hidden or INVISIBLE.search(style)) and not is_panel:
             yield node
 

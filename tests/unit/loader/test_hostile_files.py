@@ -180,6 +180,8 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
         "a.html",
         lambda: b"<table>" + b"<tr>" + b"<td colspan=100 rowspan=100>x" * 3_000 + b"<tr><td>y" * 300,
     ),
+    "sheets of rules": ("a.html", lambda: b"<style>" + b"b *{display:none}" * 1_999 + b"</style>" + b"<b>x" * 9_000),
+    "a sheet that ends nothing": ("a.html", lambda: b"<style>" + b'/*"[{(' * 300_000 + b"</style>x"),
     "many headings": ("a.html", lambda: b"<h1>a<h2>b<h3>c" * 50_000),
     "deep Markdown": ("a.md", lambda: b"> " * 20_000 + b"x"),
     "deep lists of Markdown": ("a.md", lambda: b"\n".join(b" " * n + b"* a" for n in range(2_000))),
