@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from html import escape
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from shardqa.loader.composer import Composer
@@ -18,6 +19,7 @@ from shardqa.loader.formats import html
 from shardqa.loader.source_file import Item, SourceFile
 
 PARSER = MarkdownIt("commonmark", {"breaks": True}).enable("table")
+TERM = re.compile(r"(?!:)(?:[^\n`]|`[^\n`]*`)+(?=\n:[ \t])")  # above what explains it: `: …`, as in PHP Markdown Extra
 PARSER.add_render_rule("image", lambda self, tokens, n, options, env: escape(tokens[n].content))  # alternative text
 FRONT = re.compile(
     r"(?P<fence>---|\+\+\+)[ \t]*\n(?=\s*[\w-]+[ \t]*[:=])(?P<settings>.*?\n)(?P=fence)[ \t]*(?:\n|\Z)", re.DOTALL
@@ -51,6 +53,17 @@ def compose(markdown: str, composer: Composer, has_title: bool = True) -> str:
     _as_cells(tokens)
     html.compose(_rendered(tokens), composer)
     return title
+
+
+def _as_terms(state: StateCore) -> None:
+    """Turns a paragraph of a term and what explains it into a list of HTML."""
+    for before, token, after in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if before.type == "paragraph_open" and not before.hidden and TERM.match(token.content):
+            before.tag = after.tag = "dl"
+            token.content = re.sub(r"\n:[ \t]+", "<dd>", f"<dt>{token.content}")
+
+
+PARSER.core.ruler.before("inline", "terms", _as_terms)
 
 
 def _rendered(tokens: list[Token]) -> str:
