@@ -58,9 +58,11 @@ class Composer:
     def entry(self, words: str, depth: int = 1) -> None:
         """Puts what follows under a term that it explains, below all headings; `depth` counts lists within lists."""
         words = one_line(words)
-        if len(words) <= MAX_HEADING:
-            self.under(words, ENTRY + depth)
         self._term = ""  # of two terms side by side neither explains the other
+        if len(words) > MAX_HEADING:  # a text that someone made a term
+            self.block(words)
+            return
+        self.under(words, ENTRY + depth)
         self.block(words)
         self._term = words
 

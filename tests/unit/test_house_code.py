@@ -46,7 +46,7 @@ BUDGETS = {
     "tests/unit/client": 80,
     "tests/unit/engine": 930,
     "tests/unit/gears_functions": 2_010,
-    "tests/unit/loader": 2_472,
+    "tests/unit/loader": 2_473,
     "tests/unit/models": 1_170,
     "tests/unit/worker": 4_100,
     "toolchain/recipes": 656,

@@ -182,6 +182,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     ),
     "sheets of rules": ("a.html", lambda: b"<style>" + b"b *{display:none}" * 1_999 + b"</style>" + b"<b>x" * 9_000),
     "a sheet that ends nothing": ("a.html", lambda: b"<style>" + b'/*"[{(' * 300_000 + b"</style>x"),
+    "a term longer than any": ("a.html", lambda: b"<dl><dt>" + b"a" * 300 + b"<dd>b"),
     "many headings": ("a.html", lambda: b"<h1>a<h2>b<h3>c" * 50_000),
     "deep Markdown": ("a.md", lambda: b"> " * 20_000 + b"x"),
     "deep lists of Markdown": ("a.md", lambda: b"\n".join(b" " * n + b"* a" for n in range(2_000))),
