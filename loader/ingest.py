@@ -127,6 +127,7 @@ class _Run:
             if isinstance(outcome, Ingested):
                 self._late = 0
                 self.summary.count(document, outcome)
+        self._progress(self.summary)  # one of the others may end the run
         for document, outcome in zip(documents, outcomes, strict=True):
             if not isinstance(outcome, Ingested):
                 await self._put(document, late=isinstance(outcome, AnswerTimeout))
@@ -176,5 +177,7 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
             asyncio.get_running_loop().call_later(ENDING_SECONDS, task.cancel)
             end = cancelled
     if end is not None:
+        if not task.cancelled():
+            task.exception()  # the run ends by another's
         raise end
     task.result()

@@ -181,7 +181,7 @@ class SourceFile:
         try:
             return self._bytes.read(size)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise BadDocument(f"not a whole gzip file: {error}") from error
+            raise BadDocument(f"not a whole gzip file: {str(error).partition(' (')[0]}") from error
 
     def rewind(self) -> None:
         """Goes back to the beginning."""

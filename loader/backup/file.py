@@ -113,7 +113,7 @@ def records(path: Path) -> Iterator[Record]:
                 if record is not None:
                     yield record
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise _bad(path, str(error)) from error
+        raise _bad(path, str(error).partition(" (")[0]) from error  # the bytes it met say nothing
     except OSError as error:
         raise BadBackup(f"{path} can't be read: {error.strerror}; name a file that 'shardqa backup' wrote") from error
     if number < 0:

@@ -317,8 +317,10 @@ async def test_a_node_that_stays_away_ends_the_ingest_with_its_name(
     doomed: LocalCluster, engine: Engine, corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "FAILOVER_SECONDS", 0.5)
+    told = list[Summary]()
     with down(doomed, 1) as victim, pytest.raises(ClusterUnavailable, match=rf"{victim}|down"):
-        await ingest.ingest(engine, Stories(), corpus)
+        await ingest.ingest(engine, Stories(), corpus, told.append)
+    assert told[-1].documents > 0, "what the others took is counted"
 
 
 def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(

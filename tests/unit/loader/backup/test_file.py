@@ -77,7 +77,7 @@ def test_a_file_of_a_later_version_and_one_that_is_no_backup_are_told_apart(tmp_
     with pytest.raises(BadBackup, match="use the newer shardqa"):
         read(tmp_path / "later")
     (tmp_path / "other").write_bytes(b"PK\x03\x04")
-    with pytest.raises(BadBackup, match="Not a gzipped file"):
+    with pytest.raises(BadBackup, match="Not a gzipped file;"):
         read(tmp_path / "other")
 
 
