@@ -1,7 +1,8 @@
 """Keys of the API: who asks, and whether his key is good for what a route needs.
 
-Loopback needs no key, unless SHARDQA_HTTP_KEYS says so. Keys are read from Redis as a whole, at most every TRUSTED
-seconds, so a request costs no round trip and a revoked key is refused within that time. One event loop.
+Loopback needs no key, unless SHARDQA_HTTP_KEYS says so; one that it sends is judged all the same. Keys are read from
+Redis as a whole, at most every TRUSTED seconds, so a request costs no round trip and a revoked key is refused within
+that time. One event loop.
 """
 
 import asyncio
@@ -35,9 +36,9 @@ class Authentication:
 
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
         """
-        if self._is_open(scope):
-            return None
         headers = Headers(scope=scope).getlist("authorization")
+        if self._is_open(scope) and not self._is_tried(headers):
+            return None
         if not headers:
             raise KeyWanted("this request needs a key: send 'Authorization: Bearer sq-…'")
         if len(headers) > 1:
@@ -56,15 +57,23 @@ class Authentication:
             self._who_needs_one == "others" and client is not None and is_loopback(client[0])
         )
 
+    def _is_tried(self, headers: list[str]) -> bool:
+        """Whether somebody who needs no key sends one of ours: it is judged. A proxy's own credentials are not."""
+        return self._who_needs_one == "others" and any(_secret(header) for header in headers)
+
     async def _of_header(self, header: str) -> ApiKey:
-        kind, _, secret = header.partition(" ")
-        parts = api_keys.parse(secret.strip()) if kind.lower() == "bearer" else None
+        parts = _secret(header)
         key = (await self._keys.current()).get(parts.id) if parts else None
         if parts is None or key is None or not parts.opens(key):
             raise KeyRefused("the key sent is unknown, or was revoked")
         if key.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {key.id} expired at {key.expires:%Y-%m-%d %H:%M} UTC")
         return key
+
+
+def _secret(header: str) -> api_keys.SentKey | None:
+    kind, _, secret = header.partition(" ")
+    return api_keys.parse(secret.strip()) if kind.lower() == "bearer" else None
 
 
 class KnownKeys:

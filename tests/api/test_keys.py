@@ -48,6 +48,13 @@ def awaited(ask: Callable[[], httpx.Response], is_there: Callable[[httpx.Respons
     return found
 
 
+def test_a_key_counts_though_this_machine_needs_none(api: Server, filled: str, cluster: LocalCluster) -> None:
+    _, key = store_key(cluster, scopes=["ask"], corpora=["another"])
+    reply = awaited(lambda: ask(api, filled, key), lambda reply: reply.status_code == 403)
+    problem(reply, 403, "not_allowed")
+    assert ask(api, filled, "of-a-proxy").is_success
+
+
 def test_who_has_no_valid_key_stays_outside(locked: Server, filled: str, cluster: LocalCluster) -> None:
     problem(ask(locked, filled, None), 401, "key_wanted")
     assert ask(locked, filled, None).headers["www-authenticate"] == "Bearer"
