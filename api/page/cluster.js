@@ -57,9 +57,9 @@ function show(nodes, model) {
 const slotsOf = (node) => node.slots.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 
 function slotBar(masters) {
-  const ranges = masters.flatMap((node) => node.slots.map(([first, last]) => ({ first, last, node: node.node }))).sort((one, other) => one.first - other.first);
-  return ranges.map(({ first, last, node }) => {
-    const slice = make("i", { title: `${node}: ${first} to ${last}` });
+  const ranges = masters.flatMap((node) => node.slots.map(([first, last]) => ({ first, last, node: node.node, error: node.error }))).sort((one, other) => one.first - other.first);
+  return ranges.map(({ first, last, node, error }) => {
+    const slice = make("i", { class: error ? "free" : null, title: `${node}: ${first} to ${last}` });
     slice.style.flexGrow = String(last - first + 1);
     return slice;
   });
@@ -72,7 +72,7 @@ function row(node) {
     "tr",
     { class: node.role },
     make("th", { scope: "row" }, make("code", {}, node.node), isMaster ? null : make("small", {}, "replica")),
-    make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.length > 0 ? wrong.join("; ") : "answers"),
+    make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.length > 0 ? wrong.join("; ") : "answers", node.error ? make("small", {}, node.error) : null),
     make("td", {}, isMaster ? `${count(slotsOf(node))}${node.moving ? `, ${count(node.moving)} moving` : ""}` : ""),
     make("td", {}, isMaster && !node.error ? [count(node.documents), make("small", {}, plural(node.passages, "passage", "passages"))] : ""),
     isMaster ? [measured(node, "questions", (value) => `${value.toFixed(1)} /s`), measured(node, "kept", percent), measured(node, "reading", milliseconds)] : [1, 2, 3].map(() => make("td", {})),
@@ -84,7 +84,7 @@ function row(node) {
 
 /** What is not as it should be, in people's words. */
 function faults(node) {
-  if (node.error) return [node.error];
+  if (node.error) return ["does not answer"];
   return [
     node.indexing ? "still reads its passages" : "",
     node.has_reader === false ? "has no reader: run shardqa prepare" : "",

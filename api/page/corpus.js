@@ -111,7 +111,7 @@ function show() {
   const wanted = byId("find").value.trim().toLowerCase();
   const fit = documents.filter((one) => `${one.title}\n${one.id}`.toLowerCase().includes(wanted)).sort(ORDERS[byId("sort").value]);
   const heads = make("tr", {}, ["Document", "Passages", "Text", ""].map((text) => make("th", { scope: "col", class: text === "Passages" || text === "Text" ? "number" : null }, text || make("span", { class: "hidden" }, "Remove"))));
-  byId("documents").replaceChildren(fit.length > 0 ? make("table", {}, make("thead", {}, heads), make("tbody", {}, fit.slice(0, shown).map(row))) : make("p", { class: "quiet" }, "No document has that in its title or name."));
+  byId("documents").replaceChildren(fit.length > 0 ? make("table", {}, make("thead", {}, heads), make("tbody", {}, fit.slice(0, shown).map(row))) : make("p", { class: "quiet" }, wanted ? "No document has that in its title or name." : "No document is left."));
   const more = make("button", { type: "button", class: "plain", click: () => ((shown += SHOWN), show()) }, "Show more");
   byId("rest").hidden = fit.length <= shown && documents.length < MOST;
   byId("rest").replaceChildren(`${count(Math.min(shown, fit.length))} of ${count(fit.length)}${documents.length < MOST ? "" : `, of the first ${count(MOST)} of the corpus`} `, fit.length > shown ? more : "");

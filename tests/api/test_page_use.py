@@ -365,6 +365,7 @@ def test_slots_of_a_node_that_does_not_answer_are_not_served(page: "Page", http:
     page.goto("/cluster")
     lost = sum(last - first + 1 for first, last in master["slots"])
     page.get_by_text(f"{lost:,} slots are served by nobody").wait_for()
+    assert page.locator("#slots .free").count() == len(master["slots"])
 
 
 def test_colours_of_others_are_kept(open_page: OpenPage, api: Server, filled: str) -> None:

@@ -18,12 +18,12 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 80,
-    "api": 8_075,
+    "api": 8_085,
     "bench": 4_520,
     "cluster": 1_140,
     "docs": 440,
     "gears_functions": 6_320,
-    "loader": 9_137,
+    "loader": 9_140,
     "models": 2_050,
     "module": 550,
     "module/src": 12_020,
