@@ -1,8 +1,8 @@
 """Documents that the worker ended with: one that it ended with twice is set aside, and the shard serves the rest.
 
 What a document is cut and indexed by is shown to the module, which tells the next worker what ran when this one ended
-(`worker_last_running`). That counts it, under `suspects:{T}`, by a digest of what it says: changed, it is another. The
-worker's loop only.
+(`worker_last_running`). That counts it, under `suspects:{T}`, by a digest of what it says: changed, it is another; read
+to its end, it is none, for whoever killed the worker meant something else. The worker's loop only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Quarantine:
 
     @asynccontextmanager
     async def reading(self, key: str, digest: str) -> AsyncIterator[None]:
-        """Shows the module what is being read. Raises BadDocument where it is set aside."""
+        """Shows the module what is being read, and clears it at the end. Raises BadDocument where it is set aside."""
         ends = await self.ends()
         self.forget(key)
         if ends.get(digest[:16], 0) >= ENDS:
@@ -42,6 +42,8 @@ class Quarantine:
             )
         with self.shown(digest):
             yield
+        if ends.pop(digest[:16], 0):
+            await self._runtime.call("HDEL", keys.suspects(self._runtime.hashtag()), digest[:16])
 
     def shown(self, digest: str) -> AbstractContextManager[None]:
         return self._runtime.shown(f"document {digest[:16]}")

@@ -27,6 +27,11 @@ def poisoned(text, *others):
 document_writer.split_in_slices = new_documents.split_in_slices = poisoned
 GB("CommandReader").register(trigger="Poisoned")
 """
+CURE = """
+from shardqa.gears_functions import splitting
+from shardqa.gears_functions.shard import document_writer, new_documents
+document_writer.split_in_slices = new_documents.split_in_slices = splitting.split_in_slices
+"""
 
 
 @pytest.mark.parametrize("way", ["HSET", "Ingest"])
@@ -57,6 +62,24 @@ def test_a_document_that_the_worker_ended_with_twice_is_set_aside(
     assert shards.delete("bad")["deleted"] is (way == "HSET")
     assert shards.ingest("bad", "Clean water in the well")["changed"] is True
     assert "shardqa_documents_aside_keys" not in wait_until(lambda: _cleared(redis), "nothing is set aside")
+
+
+def test_a_document_that_is_read_to_its_end_is_no_suspect_any_more(
+    start_cluster: Callable[..., LocalCluster], connect: Callable[[LocalCluster], Shards]
+) -> None:
+    shards = connect(start_cluster(shards=1))
+    redis = shards.redis(shards.doc("bad"))
+    redis.execute_command("RG.PYEXECUTE", POISON, "ID", "poison")
+    killed: list[int] = []
+    for _ in range(2):
+        with pytest.raises(ResponseError, match="the worker of this node died"):
+            shards.ingest("bad", "POISON in the well")
+        wait_until(lambda: redis.execute_command("RG.TRIGGER", "Shard"), "the worker is back")
+        redis.execute_command("RG.PYEXECUTE", CURE)
+        assert shards.ingest("bad", "POISON in the well")["changed"] is True
+        shards.delete("bad")
+        killed.append(kill_worker(redis, but_not=killed))  # the next one is poisoned again
+        wait_until(lambda: redis.execute_command("RG.TRIGGER", "Shard"), "the worker is back")
 
 
 def test_a_document_and_a_corpus_go_while_the_worker_of_their_shard_is_being_replaced(

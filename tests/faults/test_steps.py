@@ -88,14 +88,15 @@ async def test_all_is_whole_again_after(shards: Shards, step: Step, harm: Callab
     shards.steps.arm(step, harm)
     try:
         await operation.do(shards)
-        was_done, met = True, "nothing"
+        was_done, fault_text = True, "nothing"
     except (ShardqaError, AssertionError) as fault:
-        was_done, met = False, repr(fault)
+        was_done, fault_text = False, repr(fault)
     await asyncio.to_thread(shards.steps.reached.wait, 20)
+    was_reached = shards.steps.reached.is_set()
     told = [line for line in shards.steps.lines if b"CLUSTER" not in line]
-    assert shards.steps.reached.is_set(), f"{step} was not reached, met {met}: {told[-30:]}"
     redis_server.reap()
     await asyncio.to_thread(local.start, again(shards))
+    assert was_reached, f"{step} was not reached, met {fault_text}: {told[-30:]}"
     if was_done and step.operation != "push":
         await until(lambda: operation.holds(shards), "what was acknowledged is there")
     await until(lambda: operation.do(shards), "it can be done again")
