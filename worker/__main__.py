@@ -22,10 +22,11 @@ for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from shardqa.worker import installer, sandbox  # noqa: E402
+from shardqa.worker import installer, sandbox, starter  # noqa: E402
 
 # before the imports below, which begin threads; the walls of threads that run already can't be put up any more
 INSTALLER = installer.start(os.environ) if __name__ == "__main__" else None
+STARTER = starter.start(os.environ) if __name__ == "__main__" else None
 CONFINED = sandbox.confine(os.environ) if __name__ == "__main__" else "off"
 
 from shardqa.worker.activity import Activity  # noqa: E402
@@ -70,7 +71,7 @@ def opened(link: Link, activity: Activity) -> SocketThreads:
     hello, *others = frames
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    worker = Worker(link, hello, activity, CONFINED, INSTALLER)
+    worker = Worker(link, hello, activity, CONFINED, INSTALLER, STARTER)
     reading = SocketThreads(link, worker.handle, worker.handled)
     for work in reading.handle(others):
         work()

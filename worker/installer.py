@@ -67,21 +67,26 @@ def start(environment: Mapping[str, str]) -> socket.socket | None:
         return None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
-        _serve(theirs, environment)
+        _serve(keep_alone(theirs), environment)
     theirs.close()
     return ours
 
 
-def _serve(channel: socket.socket, environment: Mapping[str, str]) -> NoReturn:
+def keep_alone(channel: socket.socket) -> socket.socket:
+    """Closes all but one socket in a process that was just begun, and has it end with its parent alone."""
     keep = os.dup2(channel.fileno(), LAST_INHERITED + 1 + channel.fileno())
     os.closerange(3, keep)  # the worker's sockets must end with the worker
     os.closerange(keep + 1, 4096)
-    _end_with_parent()
+    channel.detach()
+    end_with_parent()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return socket.socket(fileno=keep)
+
+
+def _serve(way: socket.socket, environment: Mapping[str, str]) -> NoReturn:
     sandbox.become_user(environment.get(sandbox.USER, ""))
     os.nice(10)
-    way = socket.socket(fileno=keep)
     source, sources = environment.get(VARIABLE, INDEX), environment.get(SOURCES) == "yes"
     while message := way.recv(MAX_MESSAGE):
         order = json.loads(message)
@@ -89,7 +94,7 @@ def _serve(channel: socket.socket, environment: Mapping[str, str]) -> NoReturn:
     os._exit(0)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     sandbox.libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -152,12 +157,12 @@ def _pip(command: list[str], building: Path, source: str | None) -> subprocess.C
         check=False,
         cwd=building,
         env=own,
-        preexec_fn=partial(_confine_build, building.parent, source) if source else _end_with_parent,
+        preexec_fn=partial(_confine_build, building.parent, source) if source else end_with_parent,
     )
 
 
 def _confine_build(folder: Path, source: str) -> None:
-    _end_with_parent()
+    end_with_parent()
     sandbox.confine_build(str(folder), source)
 
 

@@ -4,12 +4,15 @@ Threading: coroutines run in the worker's one event loop; `changed` and `resync`
 time per watch. `hashtag`, `role`, `log` and `stat` may be called from any thread.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # a session with a numpy of its own must not meet another one (interpreters)
+    from numpy.typing import NDArray
 
 Argument: TypeAlias = bytes | str | int | float
 Reply: TypeAlias = Any  # as hiredis decodes it: bytes, int, None, list; a nested error is an exception object

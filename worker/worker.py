@@ -19,6 +19,7 @@ from shardqa.worker.calls import Calls, section
 from shardqa.worker.config import WorkerConfig
 from shardqa.worker.frames import Frame, MalformedFrame, Type
 from shardqa.worker.gears.gears import Gears
+from shardqa.worker.gears.interpreters.interpreter import Interpreters
 from shardqa.worker.gears.pipeline import function_threads
 from shardqa.worker.gears.pipeline.readers import text
 from shardqa.worker.gears.pipeline.run import Run
@@ -54,7 +55,13 @@ class Worker:
     """The parts of a worker, built from HELLO; `handle` runs in the thread that leads, coroutines in the loop."""
 
     def __init__(
-        self, link: Link, hello: Frame, activity: Activity, confined: str, installer: socket.socket | None
+        self,
+        link: Link,
+        hello: Frame,
+        activity: Activity,
+        confined: str,
+        installer: socket.socket | None,
+        starter: socket.socket | None,
     ) -> None:
         config = WorkerConfig.of_hello(hello)
         self._link, self._calls, self._threads = link, Calls(link), Threads(config.stall, activity)
@@ -71,7 +78,8 @@ class Worker:
             runs=config.model_runs,
             computing=computing,
         )
-        io, requirements = Io(link, self._calls, self._threads), Requirements(installer)
+        io = Io(link, self._calls, self._threads)
+        requirements = Requirements(installer, Interpreters(starter, self._threads))
         gears = Gears(io, self._cluster, self._models, requirements, self._statistics, config.arguments)
         self._gears, self._sessions, self._registry = gears, gears.sessions, gears.registry
         self._events = Events(io, gears.registry, gears.runs, gears.streams)

@@ -149,6 +149,52 @@ def test_sources_are_built_behind_walls_where_that_is_allowed(tmp_path: Path) ->
     assert not private.with_name("redis.secret.new").exists()
 
 
+def from_index(client: Redis, code: str, *words: str) -> object:
+    try:
+        return execute(client, code, *words)
+    except ResponseError as error:
+        if "pip could not install" in str(error):
+            pytest.skip(f"nothing comes from the index here: {error}")
+        raise
+
+
+def test_two_sessions_have_two_numpys_beside_the_workers(redis_node: Node) -> None:
+    code = """
+import numpy
+def version(r):
+    return numpy.__version__, execute('ECHO', 'here'), int(numpy.add(*map(int, r[1:])))
+GB('CommandReader').map(version).register(trigger='{0}')
+"""
+    with redis_node.client(decode_responses=True) as client:
+        for number in ("1.26.4", "1.25.2"):
+            name = f"numpy-{number}"
+            assert from_index(client, code.format(name), "ID", name, "REQUIREMENTS", f"numpy=={number}") == "OK"
+            assert send(client, "RG.TRIGGER", name, 1, 2) == [f"('{number}', 'here', 3)"]
+        execute(client, code.format("numpy"), "ID", "numpy")
+        assert send(client, "RG.TRIGGER", "numpy", 1, 2) == [f"('{version('numpy')}', 'here', 3)"]
+
+
+def test_objects_of_a_clashing_package_cross_shards_and_its_functions_are_registered_on_all(
+    shards: list[Redis],
+) -> None:
+    words = ("REQUIREMENTS", "redis==3.5.3")
+    code = """
+import redis
+class Most:
+    def __init__(self, version):
+        self.version = version
+    def __add__(self, other):
+        return Most(max(self.version, other.version))
+def add(a, r):
+    return a + r if a else r
+GB('ShardsIDReader').map(lambda _: Most(redis.__version__)).aggregate(None, add, add).map(lambda m: m.version).run()
+"""
+    assert from_index(shards[0], code, *words) == [["3.5.3"], []]
+    code = "import redis\nGB('CommandReader').map(lambda _: redis.__version__).register(trigger='old-redis')"
+    assert execute(shards[0], code, "ID", "old-redis", "UPGRADE", *words) == "OK"
+    assert send(shards[1], "RG.TRIGGER", "old-redis") == ["3.5.3"] * 3
+
+
 def test_they_may_be_installed_anew(node: Node, client: Redis, wheels: Path) -> None:
     make_wheel(wheels, "sqa_third", "1.0", "old")
     code = "import sqa_third, importlib\nimportlib.reload(sqa_third)\n"
@@ -169,14 +215,20 @@ def test_a_failure_says_what_pip_said_and_registers_nothing(client: Redis) -> No
         send(client, "RG.TRIGGER", "sqa_nothing")
 
 
-def test_redis_serves_others_while_pip_works_and_the_installer_ends_with_its_worker(node: Node, client: Redis) -> None:
+def children_of(pid: int) -> list[Path]:
+    return [Path("/proc", child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_redis_serves_others_while_pip_works_and_all_processes_end_with_their_worker(node: Node, client: Redis) -> None:
+    execute(client, "import redis", "REQUIREMENTS", "redis==3.5.3")
     pid = client.info("shardqa")["shardqa_worker_pid"]
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    assert len(children) == 1
-    installer = Path(f"/proc/{children[0]}")
+    own = children_of(pid)
+    children = [*own, *(below for child in own for below in children_of(int(child.name)))]
+    assert len(own) == 2  # pip's, and what begins interpreters
+    assert len(children) > 2
     assert client.ping()
     node.kill()
-    wait_until(lambda: not installer.exists(), "the installer has gone")
+    wait_until(lambda: not any(child.exists() for child in children), "they have gone")
     node.restart()
 
 

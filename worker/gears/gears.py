@@ -60,7 +60,7 @@ class Gears:
             return SessionRuntime(session, io.calls, cluster, models, statistics, self.log, io.threads.activity)
 
         self.host = ScriptHost(io.calls, io.threads, cluster, settings, self.log, runtime_of)
-        sessions_host = SessionHost(self.log, self.inner)
+        sessions_host = SessionHost(self.log, self.inner, interpreter_of=requirements.interpreter_of)
         self.sessions = Sessions(
             io, self.registry, cluster, requirements, sessions_host, lambda session: namespace(self.host, session)
         )

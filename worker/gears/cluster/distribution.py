@@ -98,7 +98,8 @@ class Distribution:
         registration.id = self._sessions.new_id()
         registration.session = f"{around.id}{BESIDE}{registration.id}"
         session = self._sessions.visiting(registration.session, around.rights)
-        session.names, session.globals, session.code = around.names, around.globals, NO_SCRIPT
+        session.names, session.globals, session.origin = around.names, around.globals, around.origin
+        session.code = NO_SCRIPT
         session.registrations, session.on_registered = [registration], on_registered
         self._sessions.check_triggers(session, {session.id})
         session.stored = stored_script(pack_session(session), session.code)

@@ -99,6 +99,10 @@ class AwaitableRun:
     def __await__(self) -> Generator[Any, None, list[Any]]:
         return asyncio.wrap_future(self._done).__await__()
 
+    def result(self) -> list[Any]:
+        """Waits for the value, in a thread that may."""
+        return self._done.result()
+
 
 def _is_cancel(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError)

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
+from shardqa.worker.gears.interpreters.interpreter import FarFunction
 from shardqa.worker.gears.pipeline.futures import GearsFuture, record_of
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.pipeline.steps import (
@@ -77,6 +78,8 @@ class Chain:
         results: list[Any] = []
         for at, operation in enumerate(self.operations):
             left = operation.end()
+            if left and isinstance(operation.step.function, FarFunction):
+                left = await self._run.threads.in_pool(self._run, operation.step.function.fetched, left)
             if left:
                 results += await self.feed(left, at + 1)
         return results
@@ -192,5 +195,8 @@ def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> li
     chain = Chain(run, steps)
     results = chain.compute_waiting(records)
     for at, operation in enumerate(chain.operations):
-        results += chain.compute_waiting(operation.end(), at + 1)
+        left = operation.end()
+        if left and isinstance(operation.step.function, FarFunction):
+            left = operation.step.function.fetched(left)
+        results += chain.compute_waiting(left, at + 1)
     return results

@@ -14,24 +14,18 @@ import io
 import pickle
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
 from typing import Any
 
+from shardqa.worker.gears.interpreters.exchange import RECEIVING
 from shardqa.worker.gears.registrations.registrations import RegistrationStatistics
-from shardqa.worker.gears.sessions.private_imports import LentImports, PrivateImports, at_place, function_in
-from shardqa.worker.gears.sessions.requirements import imports_of
 from shardqa.worker.gears.sessions.session import Session
 
 SESSION = ""  # the name under which a session itself travels
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
 MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
-
-Imports = PrivateImports | LentImports | None
-
-_receiving: ContextVar[Session] = ContextVar("receiving")
 
 
 class CannotTravel(Exception):
@@ -45,46 +39,35 @@ def _names(session: Session) -> dict[int, str]:
 
 
 @functools.cache
-def _pickler() -> Any:
+def pickler() -> Any:
     import cloudpickle  # when it is first needed: the worker of a single node never sends a function
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc, no-any-unimported, unused-ignore]
         def __init__(self, file: io.BytesIO, session: Session) -> None:
             super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
             self._names = _names(session)
-            self._imports: Imports = imports_of(session.requirements)
             self._globals = session.globals
 
         def reducer_override(self, obj: Any) -> Any:
             name = self._names.get(id(obj))
             if name is not None:
                 return _own, (name,)
-            place = None if self._imports is None else self._imports.place_of(obj)
-            if place is not None:
-                return at_place, place
             recipe = super().reducer_override(obj)
-            if not isinstance(obj, FunctionType) or not isinstance(recipe, tuple):
+            if (
+                not isinstance(obj, FunctionType)
+                or not isinstance(recipe, tuple)
+                or obj.__globals__ is not self._globals
+            ):
                 return recipe
             make, arguments, *more, set_state = recipe
-            if self._imports is not None:
-                make, arguments = function_in, (self._imports.name, *arguments)
-            if obj.__globals__ is self._globals:
-                return (_own_function, (make, *arguments), *more, partial(_add_state, set_state))
-            return recipe if self._imports is None else (make, arguments, *more, partial(_set_state, set_state))
+            return (_own_function, (make, *arguments), *more, partial(_add_state, set_state))
 
     return Pickler
 
 
-def _set_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
-    """Sets a function's state, but not the builtins of its globals."""
-    names = function.__builtins__
-    set_state(function, state)
-    function.__globals__["__builtins__"] = names
-
-
 def _own_function(make: Callable[..., FunctionType], *arguments: Any) -> FunctionType:
     """Makes a function of the session's script, with the session's globals on this worker."""
-    function, here = make(*arguments), _receiving.get().globals
+    function, here = make(*arguments), RECEIVING.get().globals
     for name, value in function.__globals__.items():
         here.setdefault(name, value)
     return FunctionType(function.__code__, here, None, None, function.__closure__)
@@ -99,32 +82,37 @@ def _add_state(set_state: Callable[[Any, Any], None], function: Any, state: Any)
 
 def _own(name: str) -> Any:
     """Returns this worker's object of a name, while `unpack` reads."""
-    session = _receiving.get()
+    session = RECEIVING.get()
     if name == SESSION:
         return session
     return session.names[name]
 
 
+def dumped(session: Session, value: Any) -> bytes:
+    """Pickles a value. Raises what pickle and the value's own classes raise."""
+    file = io.BytesIO()
+    pickler()(file, session).dump(value)
+    return file.getvalue()
+
+
 def pack(session: Session, value: Any) -> bytes:
     """Pickles a value. Raises CannotTravel, with the reason."""
-    file = io.BytesIO()
     try:
-        _pickler()(file, session).dump(value)
+        return dumped(session, value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise CannotTravel(
             f"Error occured when serialized a python callback: this can't be sent to the other shards: {error}; "
             "make it inside the function, in onRegistered, or run with mode='async_local'"
         ) from error
-    return file.getvalue()
 
 
 def unpack(session: Session, data: bytes) -> Any:
     """Unpacks bytes that a proven peer sent, and no others. Raises whatever the code in them raises."""
-    token = _receiving.set(session)
+    token = RECEIVING.set(session)
     try:
         return pickle.loads(data)
     finally:
-        _receiving.reset(token)
+        RECEIVING.reset(token)
 
 
 def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseException], None]) -> bytes:

@@ -1,8 +1,8 @@
 """REQUIREMENTS of scripts: installed once for each list of them, and importable from then on.
 
-What the worker's own environment has counts as installed. All sessions share one interpreter, as in RedisGears; where
-a list brings another version of what is there already, its session imports it privately (private_imports.py). Loop's
-thread, but for `dump`.
+What the worker's own environment has counts as installed. Sessions share one interpreter, as in RedisGears; those whose
+list brings another version of what is there already have a process of their own (gears/interpreters). Loop's thread,
+but for `dump` and `interpreter_of`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from shardqa.worker import resp
-from shardqa.worker.gears.sessions import private_imports as private
+from shardqa.worker.gears.interpreters.interpreter import Interpreter, Interpreters
+from shardqa.worker.gears.sessions.packages import find, is_in, packages_in
 from shardqa.worker.installer import FOLDER, MAX_MESSAGE
 
-PICKLERS = {"cloudpickle", "dill"}  # a list that has modules of its own needs its own of these: they look modules up
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
 
@@ -34,8 +34,13 @@ class RequirementsFailed(Exception):
 
 
 class Requirements:
-    def __init__(self, installer: socket.socket | None, folder: Path | None = None) -> None:
+    def __init__(
+        self, installer: socket.socket | None, interpreters: Interpreters | None = None, folder: Path | None = None
+    ) -> None:
         self._installer = installer
+        self._interpreters = interpreters
+        self._apart: dict[str, str] = {}  # the folders of lists that need an interpreter, by base
+        self._lent: list[str] = []  # the same, as the last of sys.path: what else came with them is there for all
         self._folder = (folder or Path(FOLDER)).resolve()
         self._active: dict[str, tuple[str, Sequence[str]]] = {}  # by base: the folder, if there is one, and the list
         self._path = [path for path in sys.path if Path(path).parent != self._folder]  # of the worker's own packages
@@ -45,7 +50,7 @@ class Requirements:
         """Installs requirements that are missing. Raises RequirementsFailed."""
         if not requirements:
             return
-        base = _base(requirements)
+        base = base_of(requirements)
         missing = [requirement for requirement in requirements if force or not _is_there(requirement, self._path)]
         if (force or self._newest(base) is None) and missing:
             async with self._installing:  # what is there waits for no pip
@@ -58,7 +63,7 @@ class Requirements:
 
     def dump(self, used: Iterable[Sequence[str]]) -> list[Any]:
         """Returns the reply of RG.PYDUMPREQS: the lists that sessions use."""
-        active = [self._active[base] for base in dict.fromkeys(map(_base, used)) if base in self._active]
+        active = [self._active[base] for base in dict.fromkeys(map(base_of, used)) if base in self._active]
         same = {"IsDownloaded": "yes", "IsInstalled": "yes", "CompiledOs": sys.platform}
         every = [(self._folder / folder, name) for folder, names in active for name in names]
         return [
@@ -105,24 +110,30 @@ class Requirements:
     def _activate(self, name: str, base: str) -> None:
         importlib.invalidate_caches()
         folder = self._folder / name
-        if str(folder) in sys.path or (base in private.ACTIVE and private.ACTIVE[base].folder == str(folder)):
+        if str(folder) in sys.path:
             return
-        others = [path for path in sys.path if path not in self._path and Path(path).parent == self._folder]
-        packages, path = private.packages_in(folder), [*self._path, *others]
-        own = {top for top, package in packages.items() if not private.is_in(top, package, self._path)}
-        if any(private.find(top, path) and not private.is_in(top, packages[top], others) for top in own):
-            private.ACTIVE[base] = private.PrivateImports(base, folder, frozenset(own | (packages.keys() & PICKLERS)))
-        else:
-            private.ACTIVE.pop(base, None)
+        others = [path for path in sys.path if Path(path).parent == self._folder and path not in self._lent]
+        packages, path = packages_in(folder), [*self._path, *others]
+        own = {top for top, package in packages.items() if not is_in(top, package, self._path)}
+        if any(find(top, path) and not is_in(top, packages[top], others) for top in own):
+            self._apart[base] = name
+            self._lent.append(str(folder))
             sys.path.append(str(folder))
+        else:
+            self._apart.pop(base, None)
+            sys.path.insert(len(sys.path) - len(self._lent), str(folder))
+
+    def interpreter_of(self, base: str) -> Interpreter | None:
+        """Returns the interpreter of the list with this base; None for the worker itself. Any thread."""
+        folder = self._apart.get(base)
+        if folder is None:
+            return None
+        if self._interpreters is None:
+            raise RuntimeError(f"{folder} has other versions than this process; here they can't have one of their own")
+        return self._interpreters.of(folder)
 
 
-def imports_of(requirements: Sequence[str]) -> private.PrivateImports | private.LentImports | None:
-    """Returns the imports of a session with these requirements; None for the worker's own."""
-    return private.ACTIVE.get(_base(requirements), private.LENT) if private.ACTIVE else None
-
-
-def _base(requirements: Sequence[str]) -> str:
+def base_of(requirements: Sequence[str]) -> str:
     """Returns the beginning of the names of a list's folders."""
     return hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
 

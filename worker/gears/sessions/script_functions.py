@@ -60,7 +60,7 @@ def common(host: ScriptHost) -> dict[str, Any]:
 
     def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
         """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
-        host.threads.spawn(_run_later(coroutine, f, delay, log))
+        host.threads.spawn(run_later(coroutine, f, delay, log))
 
     return {
         "hashtag": host.cluster.hashtag,
@@ -216,7 +216,7 @@ def get_command() -> list[str | bytes]:
     return [] if run is None else list(run.command)
 
 
-async def _run_later(
+async def run_later(
     coroutine: Awaitable[Any], then: Callable[[Any, Any], Any] | None, delay: float, log: Callable[[object, str], None]
 ) -> None:
     result = error = None

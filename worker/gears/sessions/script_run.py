@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.pipeline.steps import is_async
 from shardqa.worker.gears.sessions import script_module
-from shardqa.worker.gears.sessions.requirements import imports_of
 from shardqa.worker.gears.sessions.script_functions import old_names
 from shardqa.worker.gears.sessions.session import Session
 
@@ -19,7 +17,7 @@ async def run_script(session: Session, run: Run) -> None:
 async def run_on_registered(session: Session, run: Run) -> None:
     """Runs the onRegistered functions, right before the session is registered. Raises whatever they raise."""
     for function in session.on_registered:
-        if inspect.iscoroutinefunction(function):
+        if is_async(function):
             await run.threads.stepping(function(), run.name, run.request)
         else:
             await run.threads.in_pool(run, function)
@@ -28,12 +26,13 @@ async def run_on_registered(session: Session, run: Run) -> None:
 
 def _execute(session: Session) -> None:
     session.remember_lines()
+    interpreter = session.interpreter_of()
+    if interpreter is not None:
+        interpreter.call(session, "script", session.code, session.file)
+        return
     try:
         with script_module.in_use(session.names):
             names = old_names(session.names) | dict(session.names)
-            imports = imports_of(session.requirements)
-            if imports is not None:
-                names["__builtins__"] = imports.builtins
             session.globals = names
             exec(compile(session.code, session.file, "exec"), names)
     except StopIteration as error:  # can't travel through a future

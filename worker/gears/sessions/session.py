@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from shardqa.worker.calls import Command, Rights, follow
+from shardqa.worker.gears.interpreters.interpreter import Interpreter
 from shardqa.worker.gears.pipeline.inner_commands import InnerCommands
 from shardqa.worker.gears.pipeline.plan import RunPlan
 from shardqa.worker.gears.pipeline.run import current
 from shardqa.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.worker.gears.registrations.prefix_watches import Watch
 from shardqa.worker.gears.registrations.registrations import Registration
-from shardqa.worker.gears.sessions.requirements import marked
+from shardqa.worker.gears.sessions.requirements import base_of, marked
 
 NextId: TypeAlias = Callable[[Registration], str]
 StartRun: TypeAlias = "Callable[[Session, RunPlan], Any]"
@@ -33,6 +34,7 @@ class SessionHost:
     commands: InnerCommands
     start_run: StartRun | None = None  # inside a function, as `register`; of what is built later
     register: Register | None = None
+    interpreter_of: Callable[[str], Interpreter | None] = lambda _: None  # by the base of requirements
 
 
 class Session:
@@ -49,6 +51,9 @@ class Session:
         self.plan: RunPlan | None = None  # of a run at the script's top level
         self.names: Mapping[str, Any] = {}  # that the worker gives to the script
         self.globals: dict[str, Any] = {}  # of its functions, here: what comes from other shards finds its variables
+        self.origin: Session = (
+            self  # whose variables its functions have: the session whose function registered this one
+        )
         self.requirements: tuple[str, ...] = ()
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
@@ -61,6 +66,10 @@ class Session:
         """Takes the session's requirements, which are installed."""
         self.requirements = tuple(requirements)
         self.stored = marked(self.requirements, self.stored)
+
+    def interpreter_of(self, base: str = "") -> Interpreter | None:
+        """Returns the interpreter of a list of requirements, its own by default; None: it runs in the worker."""
+        return self._host.interpreter_of(base or base_of(self.requirements))
 
     @property
     def user(self) -> str:

@@ -74,7 +74,7 @@ class Sessions:
         if around is None:
             session.names = self._names_of(session)
         else:
-            session.names, session.globals = around.names, around.globals
+            session.names, session.globals, session.origin = around.names, around.globals, around
         return session
 
     def visiting(self, id: str, rights: Rights, code: str = "") -> Session:
