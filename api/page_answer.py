@@ -52,7 +52,7 @@ def of_answer(answer: Answer) -> str:
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
     return _card(
         f"<p class='answer-text' dir='auto'>{escape(answer.answer)}</p>"
-        f"<p class='facts'>{sure}, from {_document(answer)}{where}</p>"
+        f"<p class='facts'><span>{sure}, from {_document(answer)}{where}</span></p>"
         f"{_row(answer.place) or ''.join(_sentences(answer, answer.answer, answer.start)) * (not answer.pinned)}"
     )
 
@@ -79,8 +79,8 @@ def _unsure(answer: Answer) -> str:
 def _excerpts(answer: Answer) -> str:
     return "".join(
         f"{_row(part.place) or _quoted(escape(part.text))}"
-        f"<p class='facts'>{_percent(part.score)} sure, from {_link(part.corpus, part.document, part.title)}"
-        f"{f', {escape(str(part.place))}' if part.place is not None else ''}</p>"
+        f"<p class='facts'><span>{_percent(part.score)} sure, from {_link(part.corpus, part.document, part.title)}"
+        f"{f', {escape(str(part.place))}' if part.place is not None else ''}</span></p>"
         for part in answer.parts
     )
 

@@ -24,7 +24,8 @@ async function load() {
     view.open(main);
     if (question) view.add(await candidates());
   } catch (problem) {
-    main.replaceChildren(problemCard(problem, load));
+    const all = problem.code === "unknown_document" ? make("p", {}, "See ", make("a", { href: `/corpus/${corpus}` }, "what the corpus has"), ".") : "";
+    main.replaceChildren(make("h1", { class: "hidden" }, id), problemCard(problem, load), all);
   }
   main.setAttribute("aria-busy", "false");
 }

@@ -23,6 +23,7 @@ export const byId = (id) => document.getElementById(id);
 const FOR_PEOPLE = {
   timeout: "The server is busy. Try again: what was read so far is kept.",
   too_many_requests: "The server is busy. Try again in a moment.",
+  unknown_document: "It was removed, or the corpus has it under another name.",
   unknown_corpus: "Choose another corpus, or make this one by adding a text.",
 };
 
@@ -32,7 +33,7 @@ export function problemCard(problem, retry = null) {
   return make(
     "div",
     { class: "card problem", role: "alert" },
-    make("h3", {}, problem.title),
+    make("h2", {}, problem.title),
     [own ?? problem.detail, own ? null : problem.remedy].filter(Boolean).map((text) => make("p", {}, text)),
     problem.status === 401 && retry ? keyForm(retry) : null,
     make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),

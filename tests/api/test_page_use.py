@@ -303,6 +303,7 @@ def test_axe_finds_nothing(open_page: OpenPage, api: Server, filled: str, scheme
         (f"/document?corpus={filled}&id=mill.md&q=Who is Holm?", ".walk button"),
         ("/cluster", "tr.master"),
         ("/corpus/nothing", ".first"),
+        (f"/document?corpus={filled}&id=nothing", "main > p a"),
         ("/nothing", ".box"),
         (f"/corpus/{filled}", "tbody tr"),
     ):

@@ -18,7 +18,7 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 80,
-    "api": 8_085,
+    "api": 8_090,
     "bench": 4_585,
     "cluster": 1_140,
     "docs": 440,
