@@ -38,7 +38,7 @@ class AuthorizedEngine:
         Raises NotAllowed, SeveralCorpora.
         """
         names = await self._engine.catalogue.asked(corpus, bearer.may_use, bearer.view())
-        return await self._engine.words.worded(replace(question, corpora=tuple(map(bearer.check, names))))
+        return await self._engine.words.expand(replace(question, corpora=tuple(map(bearer.check, names))))
 
     def _question(self, request: http_schema.Question, corpus: CorporaChoice) -> Question:
         return self._engine.question(

@@ -35,12 +35,12 @@ PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
 PHRASE = 240  # characters of a leader, or of a notice's words, at most
 
 
-def found(text: str, marks: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+def ranges(text: str, marks: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
     """Characters of `text` that are not searched, with those of `marks`: half open, rising, apart from one another."""
-    return joined([*marks, *(place for rule in RULES for place in rule(text))])
+    return union([*marks, *(place for rule in RULES for place in rule(text))])
 
 
-def joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def union(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     for begin, end in sorted(places):
         if ranges and begin <= ranges[-1][1]:

@@ -96,7 +96,7 @@ async def stored(runtime: Runtime, key: str) -> Stored | None:
 
 
 async def stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | None]:
-    """Returns the same of several keys. Of a file that is new, none is there."""
+    """Does what `stored` does for several keys; reads only those that exist, since none of a new file does."""
     lengths = await runtime.calls([("HLEN", name) for name in names])
     there = [name for name, length in zip(names, lengths, strict=True) if length != 0]
     by_name = dict(zip(there, await _stored_of(runtime, there) if there else (), strict=True))

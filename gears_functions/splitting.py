@@ -122,7 +122,7 @@ def split_in_slices(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] 
     for rule in asides.RULES:
         aside += rule(text)
         yield []
-    ranges = _ranges(pieces, asides.joined(aside), runs)
+    ranges = _ranges(pieces, asides.union(aside), runs)
     yield []
     for section in _sections(text, pieces, mass, ranges, places.sections(marks)):
         for first, last in _windows(mass, _units(text, pieces, mass, section.first, section.last)):
@@ -141,7 +141,7 @@ def _whole(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]]) -> Passa
         len(text) > SHORT_TEXT
         or len(sections) > 1
         or RUN.search(text)
-        or asides.found(text, places.asides(marks, len(text)))
+        or asides.ranges(text, places.asides(marks, len(text)))
     ):
         return None
     ids, start, end = tokenizer.short(text)

@@ -249,7 +249,7 @@ class Answer:
         return readings, self._copies.scoring(model)
 
     def _pieces(self, passage: Loaded) -> PassageTokens:
-        """Returns its word pieces with their places in its text. Raises BadModel."""
+        """Returns a passage's word pieces with their places in its text. Raises BadModel."""
         pieces = self._tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
             raise BadModel(

@@ -121,7 +121,7 @@ def analyse(text: str) -> Analysed:
     return Analysed(stems(content), stems(stop))
 
 
-def worded(text: str, terms: Collection[str]) -> list[str]:
+def words_with(text: str, terms: Collection[str]) -> list[str]:
     """The words of a text that some of these terms come from, as they stand there, once each."""
     every = dict.fromkeys(match[0] for match in WORD.finditer(text)) if terms else ()
     return [word for word in every if any(term in terms for term in analyse(word).content)]

@@ -16,9 +16,9 @@ def of(statistics: CorpusStatistics, bearers: Sequence[Mapping[str, int]]) -> tu
     return tuple(term for term in absent if not any(titles.get(term) for titles in bearers))
 
 
-def worded(wording: str, absent: Sequence[str]) -> list[str]:
+def words_of(wording: str, absent: Sequence[str]) -> list[str]:
     """The question's words with these terms, without those that any question may have."""
-    return [word for word in analysis.worded(wording, absent) if word.lower() not in languages.ENGLISH]
+    return [word for word in analysis.words_with(wording, absent) if word.lower() not in languages.ENGLISH]
 
 
 def nearest(candidates: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:

@@ -117,7 +117,7 @@ def _runs(node: str, name: str, line: dict[str, str]) -> ModelRuns:
 
 
 def worker_of(node: str, info: object) -> list[WorkerState]:
-    """The worker of a node; none of a node that by_name nothing."""
+    """The worker of a node; none where its INFO has no field of it."""
     by_name = fields(info)
     if "shardqa_worker_state" not in by_name:
         return []

@@ -48,7 +48,7 @@ def _listed(text: str) -> list[str]:
 
 
 def with_synonyms(text: str, rules: Sequence[Rule]) -> str:
-    """The normalised question with what its words are called behind it; as it is where it would be too long."""
+    """Adds synonyms behind the normalised question; leaves it as it is where it would grow too long."""
     synonyms = [other for rule in rules if _holds(text, rule.word) for other in rule.others if not _holds(text, other)]
     longer = f"{text} ({', '.join(dict.fromkeys(synonyms))})" if synonyms else text
     return longer if len(longer) <= MAX_QUESTION else text
@@ -59,7 +59,7 @@ def _holds(text: str, word: str) -> bool:
 
 
 def check(words: Words) -> Words:
-    """Raises BadWords, and what a question that is pinned would."""
+    """Raises BadWords, and the faults of a pinned question."""
     for line in words.synonyms:
         rules_of(line)
     for pin in words.pins:
@@ -79,17 +79,17 @@ class CorpusWords(CorpusValues[Words]):
         super().__init__(shards, keys.corpus_words, _parsed)
         self._documents = documents
 
-    async def worded(self, question: Question) -> Question:
+    async def expand(self, question: Question) -> Question:
         """The question with the synonyms of its corpora."""
-        return _worded(question, [words for corpus in question.corpora if (words := await self.of(corpus))])
+        return _with_words(question, [words for corpus in question.corpora if (words := await self.of(corpus))])
 
     def known(self, question: Question) -> Question | None:
-        """Returns what `worded` does, without asking; None where that is not known, or the answer is pinned."""
+        """Returns what `expand` does, without asking; None where that is not known, or the answer is pinned."""
         beliefs = [self.believed(corpus) for corpus in question.corpora]
         every = [one.own for one in beliefs if one is not None and one.own is not None]
         if None in beliefs or any(_pins(question, words) for words in every):
             return None
-        return _worded(question, every)
+        return _with_words(question, every)
 
     async def pinned(self, question: Question) -> Answer | None:
         """The answer that one of the corpora has pinned to the question."""
@@ -119,7 +119,7 @@ class CorpusWords(CorpusValues[Words]):
         return None
 
 
-def _worded(question: Question, every: Sequence[Words]) -> Question:
+def _with_words(question: Question, every: Sequence[Words]) -> Question:
     rules = [rule for words in every for rule in _rules(tuple(words.synonyms))]
     return replace(question, text=with_synonyms(question.text, rules)) if rules else question
 
@@ -130,7 +130,7 @@ def _rules(lines: tuple[str, ...]) -> list[Rule]:
 
 
 def _pins(question: Question, words: Words | None) -> Iterator[Any]:
-    """Yields those that ask the same, as caches tell questions apart."""
+    """Yields the pins that ask this question, as caches tell questions apart."""
     if words is not None and words.pins:
         wording = checks.question(question.wording)
         yield from (pin for pin in words.pins if checks.question(pin.question) == wording)

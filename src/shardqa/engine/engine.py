@@ -58,7 +58,7 @@ class Engine:
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
-        """Connects, by the environment's settings without others. Raises ClusterUnavailable when no node answers."""
+        """Connects by these settings, else by the environment's. Raises ClusterUnavailable when no node answers."""
         settings = settings if settings is not None else Settings()
         engine = cls(settings, await Shards.connect(settings))
         engine.epochs.start()
@@ -87,7 +87,7 @@ class Engine:
         if isinstance(question, Question):
             return question
         own = self.question(question, **choices)  # what is wrong with it by itself is said first
-        return await self.words.worded(replace(own, corpora=await self.catalogue.asked(choices.get("corpus"))))
+        return await self.words.expand(replace(own, corpora=await self.catalogue.asked(choices.get("corpus"))))
 
     async def close(self) -> None:
         await self.epochs.stop()

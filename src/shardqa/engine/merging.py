@@ -163,7 +163,7 @@ def conclude(
         failed=silent,
         shards=_uses(candidates, cache, question.view),
         model=model,
-        absent=[] if answer else absence.worded(question.wording, candidates.absent),
+        absent=[] if answer else absence.words_of(question.wording, candidates.absent),
         warnings=languages.warnings(question.wording),
         timing=Timing(total=timing.total) if question.view else timing,
     )

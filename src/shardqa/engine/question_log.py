@@ -19,7 +19,7 @@ class QuestionLog:
         self._shards = shards
 
     async def add(self, answer: Answer) -> None:
-        """An answer is its document's corpus', none is that of each that was asked; whatever fails, it stands."""
+        """Notes an answer for its document's corpus, a refusal for each corpus asked. No fault costs the answer."""
         corpora = answer.corpus.split(",") if answer.document_corpus is None else [answer.document_corpus]
         fields = ("question", answer.question, "refused", int(answer.no_answer), "score", f"{answer.score:.3f}")
         for corpus in corpora:

@@ -18,7 +18,7 @@ PROSE = "The harbour was built in 1780. It holds forty boats."
 def left(text: str) -> str:
     """Returns what is searched."""
     kept, at = "", 0
-    for begin, end in asides.found(text):
+    for begin, end in asides.ranges(text):
         kept, at = kept + text[at:begin], end
     return kept + text[at:]
 
@@ -45,11 +45,11 @@ def test_contents_on_one_line_are_left_out_as_well() -> None:
     ],
 )
 def test_text_that_only_looks_a_little_like_it_stays(text: str) -> None:
-    assert asides.found(text) == []
+    assert asides.ranges(text) == []
 
 
 def test_ranges_are_joined_with_those_that_are_marked() -> None:
-    assert asides.found("x" * 50, [(10, 20), (15, 30), (40, 45)]) == [(10, 30), (40, 45)]
+    assert asides.ranges("x" * 50, [(10, 20), (15, 30), (40, 45)]) == [(10, 30), (40, 45)]
 
 
 def test_passages_cover_all_but_the_asides_with_whole_words() -> None:
