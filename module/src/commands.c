@@ -204,7 +204,7 @@ static const struct command COMMANDS[] = {
      "Runs a model on tensors and stores what it returns", "That of the model", "write slow"},
     {"AI.MODELRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, MODELRUN_ARGS,
      "AI.MODELEXECUTE without counts; deprecated", "That of the model", "write slow"},
-    {"AI.SCRIPTSTORE", ai_scriptstore, "write deny-oom", 1, -7, WRITES_FIRST, SCRIPTSTORE_ARGS,
+    {"AI.SCRIPTSTORE", ai_scriptstore, "write deny-oom", 1, -5, WRITES_FIRST, SCRIPTSTORE_ARGS,
      "Stores TorchScript source after the worker has compiled it", "O(N) in the source's length",
      "write slow scripting"},
     {"AI.SCRIPTSET", ai_scriptset, "write deny-oom", 1, -5, WRITES_FIRST, SCRIPTSET_ARGS,

@@ -60,6 +60,10 @@ class Steps:
         self.reached.clear()
         self._armed = (step, harm)
 
+    def disarm(self) -> None:
+        """Leaves the next operation alone where the step was not reached."""
+        self._armed = None
+
     def _accept(self) -> None:
         with suppress(OSError):  # closed
             while True:

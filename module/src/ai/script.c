@@ -69,8 +69,7 @@ static bool may_store(RedisCtx *ctx, const char *command) {
 int ai_scriptstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
     if (ai.storing) return model_set_key(ctx, argv[1], ai.storing);
-    /* AI.SCRIPTSET replicates as one without entry points */
-    if (argc < (command_is_replayed(ctx) ? 7 : 8)) return redis.WrongArity(ctx);
+    if (argc < 5) return redis.WrongArity(ctx);
     return may_store(ctx, "AI.SCRIPTSTORE") ? model_store(ctx, &a, KIND_SCRIPT, read_script) : REDIS_OK;
 }
 
