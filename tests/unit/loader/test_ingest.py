@@ -87,7 +87,7 @@ async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: 
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert counts == [1]
+    assert counts[-1] == 1
 
 
 class SlowEngine(LateEngine):
