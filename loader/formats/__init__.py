@@ -20,6 +20,8 @@ from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
 
 Reader = Callable[[SourceFile], Iterator[Item]]
 
+PANIC = "PanicException"  # of a library in Rust (calamine); no Exception, and of no module that can be imported
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -135,6 +137,10 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
         yield Skipped(source.label, "it nests too deep to be read")
     except OSError as error:
         yield Skipped(source.label, f"can't be read: {error.strerror or error}")
+    except BaseException as error:
+        if type(error).__name__ != PANIC:
+            raise
+        yield Skipped(source.label, f"it is damaged: {error}")
 
 
 def _as_it_begins(source: SourceFile, format: Format) -> Format:

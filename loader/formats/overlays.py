@@ -12,6 +12,7 @@ from typing import Any
 import olefile
 from lxml import etree
 
+from shardqa.errors import BadDocument
 from shardqa.loader.composer import figures, one_line
 from shardqa.loader.formats import cell_formats, extent, records, zipped
 from shardqa.loader.formats.ooxml import A, Package
@@ -100,11 +101,13 @@ def _count(element: Any, name: str) -> int:
 
 
 def of_xls(content: bytes) -> dict[str, Overlay]:
-    """Returns the same for an xls. Raises BadDocument for a workbook with a password."""
+    """Returns the same for an xls. Raises BadDocument for one with a password, and where no workbook is in it."""
     zipped.refuse_protected(content)
     with olefile.OleFileIO(io.BytesIO(content)) as file:
         stream = next((name for name in ("Workbook", "Book") if file.exists(name)), "")
-        sheets, forms = records.sheets(file.openstream(stream).read() if stream else b"")
+        if not stream:  # the library would look for one in whatever is there, and take its words for lengths
+            raise BadDocument("not a workbook that can be read: it has no stream of one")
+        sheets, forms = records.sheets(file.openstream(stream).read())
     codes = cell_formats.telling(forms)
     return {
         name: Overlay(sheet.placed(), list(sheet.texts.values()), formats=cell_formats.of_cells(sheet.styles, codes))
