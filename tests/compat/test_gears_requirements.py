@@ -158,14 +158,14 @@ def from_index(client: Redis, code: str, *words: str) -> object:
         raise
 
 
-def test_two_sessions_have_two_numpys_beside_the_workers(redis_node: Node) -> None:
+def test_two_sessions_have_two_numpys_beside_the_workers(tmp_path: Path) -> None:
     code = """
 import numpy
 def version(r):
     return numpy.__version__, execute('ECHO', 'here'), int(numpy.add(*map(int, r[1:])))
 GB('CommandReader').map(version).register(trigger='{0}')
 """
-    with redis_node.client(decode_responses=True) as client:
+    with running_node(tmp_path) as node, node.client(decode_responses=True) as client:
         for number in ("1.26.4", "1.25.2"):
             name = f"numpy-{number}"
             assert from_index(client, code.format(name), "ID", name, "REQUIREMENTS", f"numpy=={number}") == "OK"
