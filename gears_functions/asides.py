@@ -41,13 +41,13 @@ def ranges(text: str, marks: Sequence[tuple[int, int]] = ()) -> list[tuple[int, 
 
 
 def union(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
+    apart: list[tuple[int, int]] = []
     for begin, end in sorted(places):
-        if ranges and begin <= ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+        if apart and begin <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
         else:
-            ranges.append((begin, end))
-    return ranges
+            apart.append((begin, end))
+    return apart
 
 
 def _contents(text: str) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -65,9 +65,16 @@ def start(environment: Mapping[str, str]) -> socket.socket | None:
     except OSError as error:
         print(f"installer: {os.getcwd()}/{FOLDER} can't be made: {error}", file=sys.stderr)
         return None
+    return begin(_serve, environment)
+
+
+def begin(
+    serve: Callable[[socket.socket, Mapping[str, str]], NoReturn], environment: Mapping[str, str]
+) -> socket.socket:
+    """Begins a process that serves a socket, and returns the way to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
-        _serve(keep_alone(theirs), environment)
+        serve(keep_alone(theirs), environment)
     theirs.close()
     return ours
 

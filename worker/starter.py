@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from shardqa.worker import activity, sandbox
-from shardqa.worker.installer import FOLDER, INDEX, NAME, NOTHING, VARIABLE, end_with_parent, keep_alone
+from shardqa.worker.installer import FOLDER, INDEX, NAME, NOTHING, VARIABLE, begin, end_with_parent, keep_alone
 
 MAX_ORDER = 4096  # bytes
 NICENESS = 5  # as the worker's
@@ -26,11 +26,7 @@ def start(environment: Mapping[str, str]) -> socket.socket | None:
     """The way to the starter; None where nothing may be installed. Before any thread begins."""
     if environment.get(VARIABLE, INDEX) == NOTHING:
         return None
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
-        _serve(keep_alone(theirs), environment)
-    theirs.close()
-    return ours
+    return begin(_serve, environment)
 
 
 def _serve(way: socket.socket, environment: Mapping[str, str]) -> NoReturn:

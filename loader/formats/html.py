@@ -36,6 +36,7 @@ A_SENTENCE, A_PARAGRAPH = 4, 25  # words of a hidden part, and of all that is hi
 FORM = "form, input, button"  # what a hidden part that asks for something has
 SHOWN = 60  # characters of what is hidden
 MOST_LINKED = 0.5  # of what such a part says; more only leads on
+HIDABLE = "[hidden], [style]"
 INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 HEADED = ":is(h1, h2, h3, h4, h5, h6, dt, button) + :is(div, dd, section)"  # panels that a script of the page opens
 NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
@@ -114,7 +115,7 @@ def compose(html: str, composer: Composer) -> str:
     if not styles.hide(tree):
         composer.lost.append("its style sheets have more rules than are followed: text that they hide is read")
     asides: list[str] = []
-    opened = styles.opened(tree)
+    opened = styles.opened(tree) if any(map(_is_hidden, tree.css(HIDABLE))) else set()  # most pages hide nothing
     for part in [*_lead(root, main), main]:
         asides += _clean(part, opened)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
@@ -210,13 +211,17 @@ def _linked(node: LexborNode) -> float:
 def _invisible(main: LexborNode, opened: set[str]) -> Iterator[LexborNode]:
     """Yields nodes that no reader sees; a panel counts as seen that a button, a link, a script or a heading opens."""
     heads = {node.mem_id for node in main.css(HEADED)}
-    for node in main.css("[hidden], [style]"):
-        style = node.attributes.get("style") or ""
-        is_hidden = "hidden" in node.attributes and node.attributes["hidden"] != "until-found"
+    for node in filter(_is_hidden, main.css(HIDABLE)):
         names = {node.attributes.get("id") or "", *(node.attributes.get("class") or "").split()}
-        is_panel = node.mem_id in heads or not opened.isdisjoint(names) or node.css_first(PAGE) is not None
-        if (is_hidden or INVISIBLE.search(style)) and not is_panel:
+        if not (node.mem_id in heads or not opened.isdisjoint(names) or node.css_first(PAGE) is not None):
             yield node
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    """Returns whether the page begins with it hidden; something on it may show it later."""
+    if "hidden" in node.attributes and node.attributes["hidden"] != "until-found":
+        return True
+    return INVISIBLE.search(node.attributes.get("style") or "") is not None
 
 
 def _marked(node: LexborNode) -> str:

@@ -59,8 +59,10 @@ def hide(tree: LexborHTMLParser) -> bool:
     rules = list(itertools.islice(itertools.chain.from_iterable(map(_rules, _sheets(tree))), MOST_RULES + 1))
     shows = [rule for rule in rules if not rule.hides]
     rules = [rule for rule in rules if not (rule.hides and any(map(rule.is_undone_by, shows)))]
-    if len(shows) == len(rules) or len(rules) > MOST_RULES:
-        return len(shows) == len(rules)
+    if len(shows) == len(rules):
+        return True
+    if len(rules) > MOST_RULES:
+        return False
     states: dict[tuple[int, str], tuple[LexborNode, bool]] = {}  # of elements, as the strongest rule says
     elements = _Elements(tree)
     for rule in sorted(rules, key=lambda rule: rule.strength):
@@ -133,13 +135,13 @@ class _Elements:
                 levels = 1
                 continue
             outer = {node.mem_id for node in nodes}
-            nodes = self._found(step, levels)
+            nodes = self._matches(step, levels)
             if levels:
                 nodes = [node for node in nodes if any(one in outer for one in _around(node, levels))]
             levels = MOST_AROUND
         return nodes
 
-    def _found(self, step: str, levels: int) -> list[LexborNode]:
+    def _matches(self, step: str, levels: int) -> list[LexborNode]:
         """Returns what one step finds, as long as the page's work is within bounds."""
         self._steps += self._count
         if self.are_too_many:

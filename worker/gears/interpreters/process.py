@@ -389,14 +389,8 @@ def _error(kind: str, text: str) -> Exception:
     return type(kind, both, {})(text)  # type: ignore[no-any-return]
 
 
-def _run_script(session: FarSession, code: str, file: str) -> None:
-    with script_module.in_use(session.names):
-        session.globals = script_functions.old_names(session.names) | session.names
-        exec(compile(code, file, "exec"), session.globals)
-
-
 VERBS: dict[str, Callable[..., Any]] = {
-    "script": _run_script,
+    "script": script_functions.run_code,
     "call": lambda _, function, args: function(*args),
     "str": lambda _, value: str(value),
     "bool": lambda _, value: bool(value),

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 from redis import ResponseError
 
@@ -22,7 +22,7 @@ from shardqa.worker.gears.pipeline.readers import text
 from shardqa.worker.gears.pipeline.run import FlatError, Run, current, enter
 from shardqa.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.worker.gears.sessions.builder import Builder
-from shardqa.worker.gears.sessions.script_module import of_script
+from shardqa.worker.gears.sessions.script_module import in_use, of_script
 from shardqa.worker.gears.sessions.session import Session
 from shardqa.worker.gears.sessions.time_event import register_timer
 from shardqa.worker.gears.settings import WorkerSettings
@@ -111,6 +111,20 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
         "registerTE": functools.partial(register_timer, session),
         "runtime": host.runtime_of(session),
     }
+
+
+class Scripted(Protocol):
+    """A session, or what stands for it in an interpreter."""
+
+    names: Mapping[str, Any]
+    globals: dict[str, Any]
+
+
+def run_code(session: Scripted, code: str, file: str) -> None:
+    """Runs a script with globals of its own. Raises whatever it raises."""
+    with in_use(session.names):
+        session.globals = old_names(session.names) | dict(session.names)
+        exec(compile(code, file, "exec"), session.globals)
 
 
 def old_names(names: Mapping[str, Any]) -> dict[str, Any]:

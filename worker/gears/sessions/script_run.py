@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.pipeline.steps import is_async
-from shardqa.worker.gears.sessions import script_module
-from shardqa.worker.gears.sessions.script_functions import old_names
+from shardqa.worker.gears.sessions.script_functions import run_code
 from shardqa.worker.gears.sessions.session import Session
 
 
@@ -31,9 +30,6 @@ def _execute(session: Session) -> None:
         interpreter.call(session, "script", session.code, session.file)
         return
     try:
-        with script_module.in_use(session.names):
-            names = old_names(session.names) | dict(session.names)
-            session.globals = names
-            exec(compile(session.code, session.file, "exec"), names)
+        run_code(session, session.code, session.file)
     except StopIteration as error:  # can't travel through a future
         raise RuntimeError("the script raised StopIteration") from error

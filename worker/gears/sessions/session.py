@@ -51,9 +51,8 @@ class Session:
         self.plan: RunPlan | None = None  # of a run at the script's top level
         self.names: Mapping[str, Any] = {}  # that the worker gives to the script
         self.globals: dict[str, Any] = {}  # of its functions, here: what comes from other shards finds its variables
-        self.origin: Session = (
-            self  # whose variables its functions have: the session whose function registered this one
-        )
+        # Whose variables its functions have: the session whose function registered this one.
+        self.origin: Session = self
         self.requirements: tuple[str, ...] = ()
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
