@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from shardqa.gears_functions import windows
 
 LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}+|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
+LEADER_SIGNS = ("..", ". .", ".\t.", "……")
 LEADERS = 3  # entries from which it is a table of contents
 LEADER_GAP = 240  # characters from one entry's leader to the next: a title over two or three lines
 BEFORE = 160  # characters before the first leader that may be its title
@@ -30,6 +31,15 @@ LICENCE = re.compile(
     r"|(?:you should have received|see) a copy of the gnu"
     r"|you (?:can|may) (?:re)?distribute it and/or modify",
     re.IGNORECASE,
+)
+LICENCE_SIGNS = (
+    "permission",
+    "redistribut",
+    "provided",
+    "distribute",
+    "without even",
+    "in no event",
+    "copy of the gnu",
 )
 PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
 PHRASE = 240  # characters of a leader, or of a notice's words, at most
@@ -54,7 +64,7 @@ def _contents(text: str) -> Iterator[tuple[int, int]]:
     if text.count(".") + text.count("…") < 2 * LEADERS:
         return
     run: list[re.Match[str]] = []
-    for match in windows.matches(LEADER, text, PHRASE):
+    for match in windows.matches(LEADER, text, PHRASE, LEADER_SIGNS):
         if run and match.start() - run[-1].end() > LEADER_GAP:
             yield from _of_run(text, run)
             run = []
@@ -93,7 +103,7 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
 
 def _notices(text: str) -> Iterator[tuple[int, int]]:
     """Paragraphs of a licence or a disclaimer; lines, where no blank line is near."""
-    for match in windows.matches(LICENCE, text, PHRASE):
+    for match in windows.matches(LICENCE, text, PHRASE, LICENCE_SIGNS):
         first, last = max(0, match.start() - PARAGRAPH), min(len(text), match.end() + PARAGRAPH)
         begins = (text.rfind(edge, first, match.start()) for edge in ("\n\n", "\n"))
         ends = (text.find(edge, match.end(), last) for edge in ("\n\n", "\n"))

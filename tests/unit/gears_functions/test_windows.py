@@ -9,15 +9,37 @@ from hypothesis import strategies as st
 from shardqa.gears_functions import asides, splitting, windows
 
 LONG = re.compile(r"(?<!\S)\S{4,}")  # as LONG_RUN, of fewer
-PIECES = st.sampled_from(["a", "7", " ", ".", ". ", "…", "\n", "xi", "provided as is", "see a copy of the gnu", "漢"])
+PIECES = st.sampled_from(
+    [
+        "a",
+        "7",
+        " ",
+        ".",
+        ". ",
+        "…",
+        "\n",
+        "xi",
+        "provided as is",
+        "see a copy of the gnu",
+        "Permission is granted to use",
+        "IN NO EVENT SHALL THE author",
+        "you can redistribute it and/or modify",
+        "漢",
+    ]
+)
 
 
-@pytest.mark.parametrize(("pattern", "longest"), [(asides.LEADER, 240), (asides.LICENCE, 240), (LONG, 4)])
+@pytest.mark.parametrize(
+    ("pattern", "longest", "signs"),
+    [(asides.LEADER, 240, asides.LEADER_SIGNS), (asides.LICENCE, 240, asides.LICENCE_SIGNS), (LONG, 4, ())],
+)
 @given(text=st.lists(PIECES, max_size=40).map("".join), window=st.integers(1, 9))
-def test_matches_are_those_of_the_whole_text(pattern: re.Pattern[str], longest: int, text: str, window: int) -> None:
+def test_matches_are_those_of_the_whole_text(
+    pattern: re.Pattern[str], longest: int, signs: tuple[str, ...], text: str, window: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "WINDOW", window)
-        found = [match.span() for match in windows.matches(pattern, text, longest)]
+        found = [match.span() for match in windows.matches(pattern, text, longest, signs)]
     assert found == [match.span() for match in pattern.finditer(text)]
 
 
