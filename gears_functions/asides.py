@@ -32,15 +32,7 @@ LICENCE = re.compile(
     r"|you (?:can|may) (?:re)?distribute it and/or modify",
     re.IGNORECASE,
 )
-LICENCE_SIGNS = (
-    "permission",
-    "redistribut",
-    "provided",
-    "distribute",
-    "without even",
-    "in no event",
-    "copy of the gnu",
-)
+LICENCE_SIGNS = ("permission", "distribut", "provided", "without even", "in no event", "copy of the gnu")
 PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
 PHRASE = 240  # characters of a leader, or of a notice's words, at most
 
@@ -61,8 +53,6 @@ def union(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _contents(text: str) -> Iterator[tuple[int, int]]:
-    if text.count(".") + text.count("…") < 2 * LEADERS:
-        return
     run: list[re.Match[str]] = []
     for match in windows.matches(LEADER, text, PHRASE, LEADER_SIGNS):
         if run and match.start() - run[-1].end() > LEADER_GAP:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 WINDOW = 8_192  # characters
 
 
-def matches(pattern: re.Pattern[str], text: str, longest: int, signs: Sequence[str] = ()) -> Iterator[re.Match[str]]:
+def matches(pattern: re.Pattern[str], text: str, longest: int, signs: Sequence[str] = ("",)) -> Iterator[re.Match[str]]:
     """Yields those of `pattern.finditer(text)` whose first `longest` characters tell that they match.
 
     Each match has one of `signs`, casefolded, among them: a part that has none is not searched.
     """
     end = 0
     for begin in range(0, len(text), WINDOW):
-        if signs and not _has_one(signs, text[begin : begin + WINDOW + longest].casefold()):
+        window = text[begin : begin + WINDOW + longest].casefold()
+        if not any(sign in window for sign in signs):
             continue
         for match in pattern.finditer(text, max(begin, end), begin + WINDOW + longest):
             if match.start() >= begin + WINDOW:
@@ -22,7 +23,3 @@ def matches(pattern: re.Pattern[str], text: str, longest: int, signs: Sequence[s
             if whole is not None:
                 end = whole.end()
                 yield whole
-
-
-def _has_one(signs: Sequence[str], text: str) -> bool:
-    return any(sign in text for sign in signs)
