@@ -90,7 +90,7 @@ def test_a_big_document_takes_longer_than_the_deadline_and_questions_go_on(
     start_cluster: Callable[..., LocalCluster],
 ) -> None:
     """The deadline is that of the module, for whatever gets no further."""
-    cluster = start_cluster(shards=1, module_arguments=("TIMEOUT", "4000"))
+    cluster = start_cluster(shards=1, module_arguments=("TIMEOUT", "6000"))
     asyncio.run(_put_and_ask(settings_of(cluster, corpus="big", timeout=120)))
 
 
