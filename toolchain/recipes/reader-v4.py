@@ -34,7 +34,6 @@ from shardqa.models import reader
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain.training import examples, loop, losses
 from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate, plan
-from shardqa_toolchain.training.heads import distance
 from shardqa_toolchain.training.retrieved import PassageRows
 from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 from shardqa_toolchain.training.spans import crop, learning_rows
@@ -214,7 +213,7 @@ def main(
                 with torch.no_grad(), loop.precision(CPU):
                     held = losses.reader_logits(former, of_batch, CPU).spans[known]
                 share = known.float().mean()
-                loss = loss + HELD * share * distance(logits.spans[known].transpose(1, 2), held.transpose(1, 2))
+                loss = loss + HELD * share * losses.distance(logits.spans[known].transpose(1, 2), held.transpose(1, 2))
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()

@@ -16,7 +16,6 @@ from shardqa_toolchain import cli
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "models.md"
 NOTHING_THERE = {  # a command line of each command that can't succeed here, in an empty folder
     "train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
-    "train multitask": ["--recipe", "nowhere.toml", "--out", "out"],
     "distil": ["--teacher", "nowhere", "--out", "out", "--data", "nowhere.json"],
     "prune": ["nowhere", "--out", "out"], "average": ["a", "b", "--out", "out"],
     "adopt": ["nowhere", "--words", "nowhere", "--out", "out"],

@@ -94,29 +94,6 @@ def test_the_rate_never_leaves_0_to_1_and_ends_near_0(steps: int, warm_up: float
     assert max(shares) > 0
 
 
-@dataclass
-class Sum(Line):
-    """Wants an encoder's weight and a head's as low as they get: each step lowers both by what their rates allow."""
-
-    trained: Any = field(default_factory=lambda: torch.nn.ModuleDict({"encoder": no_bias(), "head": no_bias()}))
-
-    def loss(self, passed: int, rows: Sequence[int], device: Any) -> Any:
-        return sum(parameter.sum() for parameter in self.trained.parameters())
-
-
-def no_bias() -> Any:
-    layer = torch.nn.Linear(1, 1, bias=False)
-    torch.nn.init.zeros_(layer.weight)
-    return layer
-
-
-def test_a_named_parameter_learns_at_its_share_of_the_rate(tmp_path: Path) -> None:
-    task = Sum()
-    loop.train(task, loop.Schedule(passes=1, tokens=64, rate=1e-4), tmp_path, {}, shares={"head.weight": 10.0})
-    moved = {name: -float(value.detach()) for name, value in task.trained.named_parameters()}
-    assert moved["head.weight"] == pytest.approx(10 * moved["encoder.weight"], rel=1e-2)
-
-
 @pytest.mark.parametrize(("setting", "value"), [("passes", 0), ("rate", 2.0), ("warm_up", 1.0), ("tokens", 0)])
 def test_a_setting_out_of_its_range_is_named(setting: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(BadData, match=f"{setting} is {value}"):

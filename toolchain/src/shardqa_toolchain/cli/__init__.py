@@ -14,7 +14,6 @@ from shardqa_toolchain.cli import (
     graph,
     ladder,
     lists,
-    multitask,
     packaging,
     times,
     training,
@@ -29,7 +28,6 @@ app = typer.Typer(
     context_settings={"help_option_names": HELP},
 )
 app.add_typer(training.train_app, name="train")
-training.train_app.command("multitask")(multitask.train_multitask)
 app.command("distil")(training.distil)
 app.command("prune")(training.prune)
 app.command("mix")(training.mix)

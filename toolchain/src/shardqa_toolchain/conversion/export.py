@@ -18,7 +18,6 @@ from shardqa_toolchain.conversion.graph import FloatLayers, SpanHead
 from shardqa_toolchain.conversion.heads import whole_network
 from shardqa_toolchain.conversion.networks import TORCHSCRIPT_FILE
 from shardqa_toolchain.conversion.verify import FLOAT, Verdict
-from shardqa_toolchain.multitask.tasks import SETTING
 
 FORMS = ("onnx", "torchscript")
 
@@ -61,8 +60,6 @@ def write_torchscript(checkpoint: Checkpoint, folder: Path, halves: bool = False
     from shardqa_toolchain.conversion import torchscript
 
     SpanHead.of(checkpoint.weights)  # refuses an encoder alone
-    if SETTING in checkpoint.config:
-        raise BadModel(f"{checkpoint.folder} does several tasks, TorchScript is written for readers; write ONNX")
     torchscript.write(checkpoint.folder, folder / TORCHSCRIPT_FILE, halves)
     write_companions(checkpoint.folder, checkpoint.config, _vocabulary(checkpoint), folder)
 

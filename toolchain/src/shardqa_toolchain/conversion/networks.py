@@ -17,9 +17,7 @@ from shardqa.models.reader import EVIDENCE, MAX_ROW_TOKENS, RELEVANCE, SPANS, Ba
 from shardqa.models.session import LOAD_FAULTS, MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, SPAN_HEAD, WEIGHTS_FILE, Checkpoint
-from shardqa_toolchain.conversion.heads import MultitaskReference
 from shardqa_toolchain.conversion.reference import Outputs, Reference
-from shardqa_toolchain.multitask.tasks import SETTING
 
 # What onnx raises for a file that is none; protobuf comes with it, without types.
 DecodeError: Any = import_module("google.protobuf.message").DecodeError
@@ -92,17 +90,10 @@ def _network_file(path: Path) -> Path:
 
 def _opened(file: Path, threads: int) -> Network:
     if file.name == WEIGHTS_FILE:
-        return _checkpoint(file.parent)
+        return CheckpointNetwork.of(Checkpoint.load(file.parent))
     if file.suffix == ".pt":
         return TorchScriptNetwork.load(file)
     return OnnxNetwork(file, threads)
-
-
-def _checkpoint(folder: Path) -> Network:
-    checkpoint = Checkpoint.load(folder)
-    if SETTING in checkpoint.config:
-        return MultitaskReference.of(checkpoint)
-    return CheckpointNetwork.of(checkpoint)
 
 
 def _sizes(config: Path) -> tuple[int, int]:

@@ -145,16 +145,14 @@ def train(
     work: Path,
     identity: dict[str, Any],
     report: Callable[[Progress], None] = lambda progress: None,
-    shares: Mapping[str, float] | None = None,
 ) -> Progress:
     """Run to the end, from the state in ``work`` if there is one; the network is left on the CPU, trained.
 
     ``identity`` says what this run is: a state of another is refused with BadData, a damaged one with BadModel.
-    ``shares`` are what the learning rate is multiplied by for parameters of the task's that are named there.
     """
     on = device()
     task.trained.to(on).train()
-    run = _Run(task, schedule.checked(), work, {**identity, "schedule": asdict(schedule)}, on, shares or {})
+    run = _Run(task, schedule.checked(), work, {**identity, "schedule": asdict(schedule)}, on)
     run.resume()
     for progress in run.steps():
         report(progress)
@@ -165,22 +163,14 @@ def train(
 
 class _Run:
     def __init__(
-        self,
-        task: TrainingTask[Any],
-        schedule: Schedule,
-        work: Path,
-        identity: dict[str, Any],
-        on: torch.device,
-        shares: Mapping[str, float],
+        self, task: TrainingTask[Any], schedule: Schedule, work: Path, identity: dict[str, Any], on: torch.device
     ):
         self.task, self.schedule, self.work, self.identity, self.on = task, schedule, work, identity, on
         self.plan = steps_of(task, schedule)
         if not self.plan:
             raise BadData("there are no rows to learn from; give a file with questions")
-        groups = _groups(task.trained, shares)
-        self.shares = [share for share, _ in groups]
         self.optimizer = torch.optim.AdamW(
-            [group for _, group in groups], lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
+            _groups(task.trained), lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
         )
         self.done = 0
         self.last: Progress | None = None
@@ -243,8 +233,8 @@ class _Run:
 
     def _learn(self, step: TrainingStep) -> Tensor:
         rate = self.schedule.rate * share_of_rate(self.done, len(self.plan), self.schedule.warm_up)
-        for share, group in zip(self.shares, self.optimizer.param_groups, strict=True):
-            group["lr"] = rate * share
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         with precision(self.on):
             loss = self.task.loss(step.passed, step.rows, self.on)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -281,17 +271,12 @@ def share_of_rate(step: int, steps: int, warm_up: float) -> float:
     return min(1.0, (step + 1) / rise, (steps - step) / max(1.0, steps - rise))
 
 
-def _groups(network: nn.Module, shares: Mapping[str, float]) -> list[tuple[float, dict[str, Any]]]:
-    """AdamW's groups of what learns, each with its share of the rate: matrices decay; biases and gains do not."""
-    found: dict[tuple[float, bool], list[nn.Parameter]] = {}
-    for name, value in network.named_parameters():
-        if not value.requires_grad:
-            continue
-        found.setdefault((shares.get(name, 1.0), value.dim() > 1), []).append(value)
-    return [
-        (share, {"params": values, "weight_decay": WEIGHT_DECAY if is_matrix else 0.0})
-        for (share, is_matrix), values in found.items()
-    ]
+def _groups(network: nn.Module) -> list[dict[str, Any]]:
+    """AdamW's groups of what learns: matrices decay; biases and gains do not."""
+    learning = [value for value in network.parameters() if value.requires_grad]
+    matrices, others = ([value for value in learning if (value.dim() > 1) == is_matrix] for is_matrix in (True, False))
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
 
 
 def _keep_until(path: Path, step: int) -> None:

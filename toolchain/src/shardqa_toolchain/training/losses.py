@@ -73,3 +73,9 @@ def evidence_loss(evidence: Tensor, batch: LearningBatch, device: torch.device) 
 def relevance_loss(relevance: Tensor, batch: LearningBatch, device: torch.device) -> Tensor:
     """Binary cross entropy of whether the row's passage answers, a mean over rows."""
     return functional.binary_cross_entropy_with_logits(relevance, torch.from_numpy(batch.answers).to(device).float())
+
+
+def distance(logits: Tensor, targets: Tensor) -> Tensor:
+    """Returns the mean divergence of choices from their targets, KL(targets || logits), both [..., classes]."""
+    own, target = functional.log_softmax(logits, dim=-1), functional.log_softmax(targets, dim=-1)
+    return (target.exp() * (target - own)).sum(-1).mean()

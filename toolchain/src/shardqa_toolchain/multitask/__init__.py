@@ -1,1 +1,0 @@
-"""Several tasks on one encoder: their data, their results, their scores (numpy and onnxruntime; no torch)."""
