@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -146,9 +146,6 @@ release: ## what a stranger installs, in dist/: sdist and wheels, tagged and che
 
 man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel that is built then has it
 	@$(BIN)/python docs/man/manual.py
-
-bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-toolchain ## print the figures of the models: ladder, scores, package
-	@BIN=$(BIN) bench/run-models
 
 clean: ## remove what was built (not the data, not the venv, not the readers being trained in build/)
 	@$(MAKE) -s -C module clean

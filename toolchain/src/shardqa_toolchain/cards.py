@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from shardqa.errors import BadModel
 from shardqa.models.shipped import CARD_FILE, sha256
@@ -29,8 +28,6 @@ UNKNOWN = "unknown"
 
 Json = dict[str, Any]
 """A JSON object."""
-
-Entry = TypeVar("Entry", bound="CardStep | Score | Figure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +109,11 @@ class Card:
         """The card with one more step, the newest."""
         return replace(self, steps=(*self.steps, step))
 
-    def with_score(self, set: str, metric: str, value: float, setting: str = "") -> Card:
-        """The card with a score; one of the same set, metric and setting gives way."""
-        new = Score(set, metric, float(value), setting)
-        return replace(self, scores=_put(self.scores, new, lambda one: (one.set, one.metric, one.setting)))
-
     def with_size(self, what: str, value: float, unit: str, setting: str = "") -> Card:
         """The card with a size; one of the same thing and setting gives way."""
-        return replace(self, sizes=_put_figure(self.sizes, Figure(what, float(value), unit, setting)))
-
-    def with_latency(self, what: str, value: float, unit: str, setting: str = "") -> Card:
-        """The card with a latency; one of the same thing and setting gives way."""
-        return replace(self, latencies=_put_figure(self.latencies, Figure(what, float(value), unit, setting)))
+        new = Figure(what, float(value), unit, setting)
+        kept = (one for one in self.sizes if (one.what, one.setting) != (what, setting))
+        return replace(self, sizes=(*kept, new))
 
 
 def derive(source: Path, out: Path, step: CardStep, name: str | None = None) -> Card:
@@ -157,14 +147,6 @@ def address(folder: Path) -> str:
     except OSError as error:
         raise BadModel(f"{folder} can't be read: {error}") from None
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _put(entries: tuple[Entry, ...], new: Entry, key: Callable[[Entry], object]) -> tuple[Entry, ...]:
-    return (*(one for one in entries if key(one) != key(new)), new)
-
-
-def _put_figure(figures: tuple[Figure, ...], new: Figure) -> tuple[Figure, ...]:
-    return _put(figures, new, lambda one: (one.what, one.setting))
 
 
 def _no_number(name: str) -> float:

@@ -12,7 +12,6 @@ from shardqa_toolchain.cli import (
     eval,
     evidence,
     graph,
-    ladder,
     lists,
     packaging,
     times,
@@ -50,7 +49,6 @@ app.command("dequantize")(conversion.dequantize)
 app.command("encoder")(encoder.encoder)
 app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
-app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
 app.command("tune")(tuning.tune)
 
