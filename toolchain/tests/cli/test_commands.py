@@ -16,8 +16,8 @@ from shardqa_toolchain import cli
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "models.md"
 NOTHING_THERE = {  # a command line of each command that can't succeed here, in an empty folder
     "train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
-    "distil": ["--teacher", "nowhere", "--out", "out", "--data", "nowhere.json"],
-    "prune": ["nowhere", "--out", "out"], "average": ["a", "b", "--out", "out"],
+    "distil": ["--teacher", "nowhere", "--start", "nowhere", "--out", "out", "--data", "nowhere.json"],
+    "average": ["a", "b", "--out", "out"],
     "adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
     "candidates": ["nowhere", "--out", "found.jsonl"],
     "calibrate": ["nowhere", "--candidates", "nowhere.jsonl"],

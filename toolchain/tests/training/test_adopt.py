@@ -22,7 +22,6 @@ from shardqa_toolchain.training.average import average
 from shardqa_toolchain.training.distil import distil
 from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.network import buckets
-from shardqa_toolchain.training.prune import prune_structures
 from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
 from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
@@ -118,7 +117,7 @@ def test_it_learns_its_distances_too_and_can_be_averaged(adopted: Path, trained:
 
 def test_it_teaches_a_reader_of_another_shape(trained: Path, tmp_path: Path) -> None:
     student = tiny.checkpoint(tmp_path / "student")
-    taught = recipe(student, trained.with_name("data.json"), teachers=(str(trained),), hidden=0.5)
+    taught = recipe(student, trained.with_name("data.json"), teachers=(str(trained),))
     distil(taught, tmp_path / "out", tmp_path / "out.work")
     before, after = Checkpoint.load(student).weights, Checkpoint.load(tmp_path / "out").weights
     assert any((after[name] != before[name]).any() for name in before)
@@ -127,8 +126,6 @@ def test_it_teaches_a_reader_of_another_shape(trained: Path, tmp_path: Path) -> 
 def test_what_only_training_can_compute_is_not_converted(adopted: Path, source: Path, tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="relative places"):
         export(adopted, tmp_path / "out")
-    with pytest.raises(BadModel, match="can't be cut"):
-        prune_structures(adopted, tmp_path / "out", 0.5, 0.0, (), 8)
     with pytest.raises(BadModel, match="shardqa-models adopt"):
         load_reader(source)
 

@@ -1,4 +1,4 @@
-"""Distillation: students cut from teachers, ensembles, the soft loss, and what is refused."""
+"""Distillation: ensembles, the soft loss, and what is refused."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,46 +20,21 @@ def recipe(folder: Path, **teaching: object) -> Recipe:
     train = tiny.question_set(folder / "train.json")
     data = Data(train=(str(train),), held_out=0.0)
     settings = {"teachers": (str(tiny.checkpoint(folder / "teacher", layers=4)),), **teaching}
-    return Recipe("", 0.0, data, Schedule(passes=1, tokens=512, rate=0.01), Teaching(**settings))  # type: ignore[arg-type]
+    start = str(tiny.checkpoint(folder / "start", layers=2, seed=3))
+    return Recipe(start, 0.0, data, Schedule(passes=1, tokens=512, rate=0.01), Teaching(**settings))  # type: ignore[arg-type]
 
 
 def layers_of(folder: Path) -> int:
     return int(Checkpoint.load(folder).config["num_hidden_layers"])
 
 
-def test_a_student_of_fewer_layers_is_cut_from_the_teacher(tmp_path: Path) -> None:
-    distil.distil(recipe(tmp_path, layers=2), tmp_path / "out", tmp_path / "work")
-    assert layers_of(tmp_path / "out") == 2
-    assert cards.Card.load(tmp_path / "out").steps[-1].name == "distil"
-
-
-def test_the_layers_that_stay_are_spread_evenly_and_include_the_last() -> None:
-    assert [theirs for _, theirs in distil.paired(3, 6)] == [0, 2, 4, 6]
-
-
-def test_a_narrower_student_has_fewer_hidden_units_and_heads(tmp_path: Path) -> None:
-    distil.distil(recipe(tmp_path, units=16, hidden=1.0), tmp_path / "out", tmp_path / "work")
-    config = Checkpoint.load(tmp_path / "out").config
-    assert (config["hidden_size"], config["num_attention_heads"], config["num_hidden_layers"]) == (16, 2, 4)
-
-
-def test_a_student_cut_whole_says_what_the_teacher_says(tmp_path: Path) -> None:
-    teacher = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
-    student = distil.cut_from(teacher, Teaching(), 0.0).eval()
-    ids = torch.randint(0, 1000, (2, 9))
-    with torch.no_grad():
-        assert torch.equal(
-            student(ids, torch.ones_like(ids), torch.zeros_like(ids)),
-            teacher(ids, torch.ones_like(ids), torch.zeros_like(ids)),
-        )
-
-
 def test_an_ensemble_teaches_a_student_of_its_own_start(tmp_path: Path) -> None:
     teachers = tuple(str(tiny.checkpoint(tmp_path / f"t{seed}", layers=4, seed=seed)) for seed in (1, 2))
     start = tiny.checkpoint(tmp_path / "student", layers=1)
-    settings = replace(recipe(tmp_path, teachers=teachers, hidden=0.5), start=str(start))
+    settings = replace(recipe(tmp_path, teachers=teachers), start=str(start))
     distil.distil(settings, tmp_path / "out", tmp_path / "work")
     assert layers_of(tmp_path / "out") == 1
+    assert cards.Card.load(tmp_path / "out").steps[-1].name == "distil"
 
 
 def test_the_soft_loss_of_equal_logits_is_nothing() -> None:
@@ -74,9 +49,8 @@ def test_an_ensemble_averages_probabilities_not_logits() -> None:
 
 
 def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
-    settings = recipe(tmp_path, layers=3, soft=1.0)
-    teacher = load_reader(tmp_path / "teacher").eval()
-    before = distil.cut_from(teacher, settings.teaching, 0.0).eval()
+    settings = recipe(tmp_path, soft=1.0)
+    teacher, before = (load_reader(tmp_path / name).eval() for name in ("teacher", "start"))
     distil.distil(
         replace(settings, schedule=Schedule(passes=60, tokens=512, rate=0.003)), tmp_path / "o", tmp_path / "w"
     )
@@ -95,8 +69,6 @@ def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
         ({"teachers": ()}, "teachers is"),
         ({"soft": 1.5}, "soft is 1.5"),
         ({"temperature": 0.0}, "temperature is 0.0"),
-        ({"layers": 9}, "a student of 9 layers"),
-        ({"units": 20}, "20 hidden units are no multiple of a head's 8"),
     ],
 )
 def test_a_setting_that_can_not_be_is_named(teaching: dict[str, object], message: str, tmp_path: Path) -> None:

@@ -86,11 +86,11 @@ def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
         TeacherLogits.open(tmp_path / "file", ["one"])
 
 
-def recipe(folder: Path, **teaching: Any) -> Recipe:
+def recipe(folder: Path) -> Recipe:
     train = tiny.question_set(folder / "train.json")
     teacher = str(tiny.checkpoint(folder / "teacher", 2))
     schedule = Schedule(passes=4, tokens=128, rate=0.003)
-    settings = Teaching((teacher,), kept=str(folder / "kept"), **teaching)
+    settings = Teaching((teacher,), kept=str(folder / "kept"))
     return Recipe(teacher, 0.0, Data(train=(str(train),), held_out=0.0), schedule, settings)
 
 
@@ -111,11 +111,6 @@ def test_teachers_read_no_row_twice_and_what_is_stored_teaches_what_they_teach(
     def refuse(*_: object) -> None:
         raise AssertionError("a teacher was asked")
 
-    monkeypatch.setattr(distil.DistilTask, "_teachers_outputs", refuse)
+    monkeypatch.setattr(distil.DistilTask, "_teachers_logits", refuse)
     second = distilled(settings, tmp_path / "second")
     assert all((second[name] == value).all() for name, value in first.items())
-
-
-def test_hidden_units_are_not_kept(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="kept is"):
-        distil.distil(recipe(tmp_path, hidden=1.0), tmp_path / "out", tmp_path / "work")

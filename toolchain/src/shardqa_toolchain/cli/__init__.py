@@ -28,7 +28,6 @@ app = typer.Typer(
 )
 app.add_typer(training.train_app, name="train")
 app.command("distil")(training.distil)
-app.command("prune")(training.prune)
 app.command("mix")(training.mix)
 app.command("curve")(training.curve)
 app.command("average")(training.average)

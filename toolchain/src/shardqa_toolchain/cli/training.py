@@ -1,4 +1,4 @@
-"""`shardqa-models train qa`, `distil` and `prune`: what a person gives, sees while it runs, and is told at the end."""
+"""`shardqa-models train qa`, `distil` and the like: what a person gives, sees while it runs, and is told at the end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def train_qa(
     need("torch", "safetensors", "matplotlib")
     from shardqa_toolchain.training import qa
 
-    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty, wants_start=True)
+    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
     with progress_bar() as report:
         result = qa.train(settings, out, work or work_beside(out), report)
     tell(result, out, as_json)
@@ -75,12 +75,6 @@ def distil(
         list[str] | None, typer.Option("--teacher", help="Checkpoint to learn from; several are an ensemble.")
     ] = None,
     start: StartOption = None,
-    layers: Annotated[
-        int | None, typer.Option("--layers", help="Layers of a student cut from the teacher.", min=1)
-    ] = None,
-    units: Annotated[
-        int | None, typer.Option("--units", help="Hidden units of a student cut from the teacher.", min=1)
-    ] = None,
     data: DataOption = None,
     passes: PassesOption = None,
     rate: RateOption = None,
@@ -89,67 +83,18 @@ def distil(
     work: WorkOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a smaller reader on the outputs of larger ones: fewer layers, narrower, or a checkpoint of yours.
+    """Train a reader on the outputs of larger ones, beside the labels.
 
-    Example: shardqa-models distil --teacher my-reader --layers 3 --data train.json.gz --out my-small-reader
+    Example: shardqa-models distil --teacher my-reader --start small --data train.json.gz --out my-small-reader
     """
     need("torch", "safetensors", "matplotlib")
     from shardqa_toolchain.training import distil as distillation
 
     settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
-    teaching = settings.teaching
-    teaching = replace(
-        teaching,
-        teachers=tuple(teacher or teaching.teachers),
-        layers=layers or teaching.layers,
-        units=units or teaching.units,
-    )
+    teaching = replace(settings.teaching, teachers=tuple(teacher or settings.teaching.teachers))
     with progress_bar() as report:
         result = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)
     tell(result, out, as_json)
-
-
-def prune(
-    folder: Annotated[Path, typer.Argument(help="Folder of the checkpoint.")],
-    out: OutOption,
-    heads: Annotated[float, typer.Option("--heads", help="Share of the attention heads to remove.")] = 0.0,
-    columns: Annotated[float, typer.Option("--columns", help="Share of the feed-forward's columns to remove.")] = 0.0,
-    weights: Annotated[
-        float | None, typer.Option("--weights", help="Share of the weights to set to zero, instead.")
-    ] = None,
-    data: Annotated[
-        list[Path] | None, typer.Option("--data", help="SQuAD file on which importance is measured; else by norm.")
-    ] = None,
-    rows: Annotated[int, typer.Option("--rows", help="Rows of it to measure on.", min=1)] = 1024,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove heads and feed-forward columns (smaller and faster), or set weights to zero (no faster).
-
-    What was lost comes back by training on: shardqa-models train qa --start OUT, or distil --start OUT.
-
-    Example: shardqa-models prune my-reader --heads 0.25 --columns 0.5 --data train.json.gz --out my-pruned-reader
-    """
-    need("torch", "safetensors")
-    from shardqa_toolchain.training import prune as pruning
-
-    if weights is None and not (heads or columns):
-        raise BadData("there is nothing to remove; give --heads, --columns or --weights")
-    if weights is not None and (heads or columns):
-        raise BadData("--weights sets weights to zero, --heads and --columns remove parts; give one kind")
-    if weights is not None:
-        pruned = pruning.prune_weights(folder, out, weights)
-    else:
-        pruned = pruning.prune_structures(folder, out, heads, columns, data or (), rows)
-    if as_json:
-        print_json({**asdict(pruned), "out": str(out)})
-        return
-    before, after = pruned.parameters_before, pruned.parameters_after
-    say(f"{before:,} parameters before, {after:,} after ({after / before:.1%}); wrote {out}")
-    if pruned.layers:
-        print_table(("layer", "heads", "columns"), [(number, *size) for number, size in enumerate(pruned.layers)])
-    else:
-        print_table(("matrix", "zeros"), [(name, f"{share:.1%}") for name, share in pruned.sparsity.items()])
-        say("Zeros are multiplied like any number: this saves no time; remove --heads or --columns for that")
 
 
 def mix(
@@ -256,7 +201,6 @@ def recipe_of(
     rate: float | None,
     seed: int | None,
     skip_faulty: bool,
-    wants_start: bool = False,
 ) -> Recipe:
     """Returns the recipe's settings, with those of the options in their place."""
     from shardqa_toolchain.training.recipe import Recipe
@@ -275,7 +219,7 @@ def recipe_of(
         data=replace(base.data, train=tuple(data or base.data.train), skip_faulty=skip_faulty or base.data.skip_faulty),
         schedule=schedule,
     )
-    if wants_start and not recipe.start:
+    if not recipe.start:
         raise BadData("there is no checkpoint to start from; give --start, or a --recipe with `start`")
     return recipe
 

@@ -1,8 +1,7 @@
 """BERT in torch, for training: what `conversion/graph.py` writes as ONNX, with gradients.
 
-Our own rather than transformers' because layers may differ in size (structured pruning), query, key and value are one
-product (a fifth faster on CPU), and every layer's output is at hand (distillation). Tensors keep transformers' names
-in files, so that a checkpoint loads there too; `tests/quality/test_training_network.py` holds one against the other.
+Our own rather than transformers' because query, key and value are one product (a fifth faster on CPU). Tensors keep
+transformers' names in files, so that a checkpoint loads there too; `test_network.py` holds one against the other.
 """
 
 import math

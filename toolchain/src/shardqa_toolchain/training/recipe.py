@@ -40,9 +40,6 @@ class Teaching:
     # Share of the loss that compares with the teachers' probabilities; the rest compares with the labels.
     soft: float = 0.7
     temperature: float = 2.0  # divides the logits of both: above 1, what the teachers hold for unlikely counts for more
-    hidden: float = 0.0  # weight of the distance between hidden units; it takes some of the teachers' inner life along
-    layers: int = 0  # of a student cut from the first teacher; 0 keeps all
-    units: int = 0  # hidden units of such a student; 0 keeps all
     # Folder for what the teachers say of each row, so that they read no row twice; without it they always read.
     kept: str = ""
 
@@ -52,10 +49,6 @@ class Teaching:
             ("teachers", bool(self.teachers), "one folder or more"),
             ("soft", 0 <= self.soft <= 1, "0 to 1"),
             ("temperature", self.temperature > 0, "a number above 0"),
-            ("hidden", self.hidden >= 0, "0 or more"),
-            ("layers", self.layers >= 0, "0 or more"),
-            ("units", self.units >= 0, "0 or more"),
-            ("kept", not (self.kept and self.hidden), "no folder with hidden, since logits alone are kept"),
         )
         return checked(self, rules)
 
