@@ -35,7 +35,7 @@ class CardStep:
     """One thing that was done to make the model."""
 
     name: str
-    """Such as "train qa", "distil", "prune", "export", "quantize", "optimize"."""
+    """Such as "train qa", "distil", "export", "quantize"."""
     settings: Json = field(default_factory=dict)
     verdict: Json | None = None
     """What the check of the result against its source found; None where there is no such check."""

@@ -28,7 +28,7 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "measure-lists": ["nowhere.json"],
     "export": ["nowhere", "--out", "out"], "quantize": ["nowhere", "--out", "out"],
     "dequantize": ["nowhere", "--out", "out"], "mix": ["nowhere.toml", "--out", "out"],
-    "optimize": ["nowhere", "--out", "out"], "verify": ["nowhere", "nowhere"], "curve": ["nowhere"],
+    "verify": ["nowhere", "nowhere"], "curve": ["nowhere"],
     "package": ["nowhere", "--out", "out"],
     "tune": ["--also", "nowhere"], "encoder": ["nowhere", "--out", "out"],
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`shardqa-models export`, `quantize`, `optimize` and `verify` as typed."""
+"""`shardqa-models export`, `quantize` and `verify` as typed."""
 
 import json
 from pathlib import Path

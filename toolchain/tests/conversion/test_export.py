@@ -7,19 +7,16 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
 from shardqa_toolchain.cards import Card, CardStep, address
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.export import export
-from shardqa_toolchain.conversion.networks import open_network
 from shardqa_toolchain.conversion.verify import FLOAT
 from shardqa_toolchain.folders import written_atomically
-from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_batch, tiny_weights, write_tiny
+from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_weights, write_tiny
 
 
 @pytest.fixture(scope="module")
@@ -45,23 +42,6 @@ def test_the_card_tells_step_source_verdict_and_size(reader: Path, exported: Pat
 def test_the_same_checkpoint_gives_the_same_file(reader: Path, exported: Path, tmp_path: Path) -> None:
     export(reader, tmp_path / "again")
     assert (tmp_path / "again" / "model.onnx").read_bytes() == (exported / "model.onnx").read_bytes()
-
-
-def test_torchscript_loads_in_plain_torch_and_gives_the_same_logits(reader: Path, tmp_path: Path) -> None:
-    export(reader, tmp_path / "out", "torchscript", Check(limit=4))
-    module = torch.jit.load(str(tmp_path / "out" / "model.pt"))  # type: ignore[no-untyped-call]
-    for tokens in (1, 7, 120):
-        batch = tiny_batch(tokens, max(1, tokens - 3))
-        logits = module(*(torch.from_numpy(value) for value in batch.feeds().values()))
-        exact = open_network(reader).network.outputs(batch)
-        real = batch.attention_mask == 1
-        for name, value in zip(("start_logits", "end_logits"), logits, strict=True):
-            np.testing.assert_allclose(value.numpy()[real], exact[name][real], atol=1e-4)
-
-
-def test_an_unknown_form_is_refused(reader: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="form is 'tflite', onnx or torchscript is needed"):
-        export(reader, tmp_path / "out", "tflite")
 
 
 def tokenizer_of_other_specials() -> str:

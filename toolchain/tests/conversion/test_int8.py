@@ -1,26 +1,22 @@
-"""Tables and products in int8: near the exact network, independent of the batch, right at the edges of ranges."""
+"""Tables and products in int8: near the exact network, independent of the batch."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from shardqa.errors import BadData, SetupError
 from shardqa.models.reader import Batch
 from shardqa_toolchain.cards import Card
-from shardqa_toolchain.conversion import quantize as quantizing
 from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Layers, SpanHead, network
-from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, Range, TokenLayers, evening, quantized, static_scale
-from shardqa_toolchain.conversion.quantize import Calibration, quantize
-from shardqa_toolchain.conversion.ranges import measure_largest, measure_ranges
-from toolchain.tests.tiny import one_question
+from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, TokenLayers, evening, quantized
+from shardqa_toolchain.conversion.quantize import quantize
+from shardqa_toolchain.conversion.ranges import measure_largest
 from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
 
 FLOATS = st.floats(-1e6, 1e6, width=32)
@@ -32,15 +28,6 @@ def test_a_quantized_matrix_is_within_half_a_step(values: np.ndarray[Any, np.dty
     steps, scale = quantized(values, axis=0, steps=100)
     assert np.abs(steps).max() <= 100
     assert (np.abs(steps * scale - values) <= scale * 0.5001).all()
-
-
-@given(FLOATS, FLOATS)
-def test_a_static_range_holds_zero_exactly_and_its_ends_within_a_step(first: float, second: float) -> None:
-    low, high = sorted((first, second))
-    scale, zero = static_scale(Range(low, high))
-    for value in (0.0, low, high):
-        step = np.clip(np.round(value / scale) + zero, 0, 255)
-        assert abs((step - float(zero)) * scale - value) <= (scale if value else 0)
 
 
 @given(
@@ -124,61 +111,3 @@ def test_dynamic_int8_is_nearer_than_rounding_and_says_how_it_was_made(reader: P
     assert "seeds" in step.settings["evened_on"]
     assert (step.verdict or {})["passed"] is verdict.passed
     assert (tmp_path / "out" / "model.onnx").stat().st_size < (reader / "model.safetensors").stat().st_size
-
-
-def test_static_int8_takes_its_ranges_from_data(reader: Path, tmp_path: Path) -> None:
-    calibration = Calibration(one_question(tmp_path / "train.json", 9), samples=4, percentile=100)
-    verdict = quantize(reader, tmp_path / "out", "static", calibration, Check(keep_failing=True))
-    assert verdict.error < 0.5
-    settings = Card.load(tmp_path / "out").steps[-1].settings
-    assert (settings["questions"], settings["samples"], settings["percentile"]) == ("train.json", 4, 100)
-
-
-def test_every_product_has_a_range_and_the_extremes_hold_the_percentiles(reader: Path, tmp_path: Path) -> None:
-    checkpoint, data = Checkpoint.load(reader), one_question(tmp_path / "train.json", 3)
-    extremes, most = (measure_ranges(checkpoint, data, 3, percentile) for percentile in (100, 99))
-    products = ("qkv", "mix", "widen", "narrow")
-    assert set(extremes) == {f"layer.{n}.{part}" for n in range(len(LAYERS)) for part in products}
-    for name, inner in most.items():
-        assert extremes[name].low <= inner.low <= inner.high <= extremes[name].high
-
-
-@pytest.mark.parametrize(
-    ("form", "questions", "calibrated", "message"),
-    [
-        ("static", 0, {}, r"train\.json has no question with an answer"),
-        ("static", 2, {"samples": 0, "percentile": 99}, "samples is 0"),
-        ("static", 2, {"samples": 1, "percentile": 50}, "percentile is 50"),
-        ("static", 0, None, "calibration data goes with static"),
-        ("dynamic", 0, {}, "calibration data goes with static"),
-        ("bf16", 0, {}, "calibration data goes with static"),
-        ("int4", 0, None, "form is 'int4', dynamic, static or bf16 is needed"),
-    ],
-)
-def test_settings_that_can_not_be_followed_are_refused(
-    reader: Path, tmp_path: Path, form: str, questions: int, calibrated: dict[str, Any] | None, message: str
-) -> None:
-    data = one_question(tmp_path / "train.json", questions)
-    with pytest.raises(BadData, match=message):
-        quantize(reader, tmp_path / "out", form, None if calibrated is None else Calibration(data, **calibrated))
-    assert not (tmp_path / "out").exists()
-
-
-def test_bfloat16_that_does_not_pay_is_refused_with_what_was_measured(
-    reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quantizing, "bf16_gain", lambda checkpoint: 0.8)
-    with pytest.raises(SetupError, match=r"bfloat16 is 0\.80 times as fast as float32"):
-        quantize(reader, tmp_path / "out", "bf16")
-    assert not (tmp_path / "out").exists()
-
-
-def test_bfloat16_that_pays_is_written_as_torchscript(
-    reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert quantizing.bf16_gain(Checkpoint.load(reader)) > 0
-    monkeypatch.setattr(quantizing, "bf16_gain", lambda checkpoint: 2.0)
-    verdict = quantize(reader, tmp_path / "out", "bf16", check=Check(keep_failing=True))
-    assert 1e-4 < verdict.error < 0.2
-    assert Card.load(tmp_path / "out").steps[-1].settings["times_as_fast"] == 2.0
-    assert (tmp_path / "out" / "model.pt").exists()

@@ -1,4 +1,4 @@
-"""`shardqa-models export`, `quantize`, `optimize` and `verify`: what a person gives, and the verdict they are shown."""
+"""`shardqa-models export`, `quantize`, `dequantize` and `verify`: what a person gives, and the verdict shown."""
 
 from __future__ import annotations
 
@@ -17,17 +17,6 @@ from shardqa_toolchain.cli.needs import need
 if TYPE_CHECKING:
     from shardqa_toolchain.conversion.checked import Check
     from shardqa_toolchain.conversion.verify import Verdict
-
-
-class ExportForm(StrEnum):
-    onnx = "onnx"
-    torchscript = "torchscript"
-
-
-class QuantizeForm(StrEnum):
-    dynamic = "dynamic"
-    static = "static"
-    bf16 = "bf16"
 
 
 class Tolerance(StrEnum):
@@ -50,66 +39,42 @@ KeepOption = Annotated[bool, typer.Option("--keep-failing", help="Keep a result 
 def export(
     folder: FolderArgument,
     out: OutOption,
-    form: Annotated[ExportForm, typer.Option("--form", help="What to write.")] = ExportForm.onnx,
     questions: QuestionsOption = None,
     limit: LimitOption = None,
     keep_failing: KeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a checkpoint's reader as ONNX or TorchScript, float32, for rows of any number and length.
+    """Write a checkpoint's reader as ONNX, float32, for rows of any number and length.
 
     The result is compared with the checkpoint; one that answers otherwise is thrown away.
 
     Example: shardqa-models export my-reader --out my-reader-onnx
     """
-    need("onnx", "safetensors", *(["torch"] if form is ExportForm.torchscript else []))
+    need("onnx", "safetensors")
     from shardqa_toolchain.conversion import export as exporting
 
-    _report(exporting.export(folder, out, form.value, _check(questions, limit, keep_failing)), out, as_json)
+    _report(exporting.export(folder, out, _check(questions, limit, keep_failing)), out, as_json)
 
 
 def quantize(
     folder: FolderArgument,
     out: OutOption,
-    form: Annotated[
-        QuantizeForm,
-        typer.Option(
-            "--form", help="dynamic: int8 as shipped. static: int8 with measured ranges. bf16: TorchScript, needs AMX."
-        ),
-    ] = QuantizeForm.dynamic,
-    calibration: Annotated[
-        Path | None, typer.Option("--calibration", help="SQuAD file that static ranges are measured on.")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", help="Questions drawn from it, 128 unless given.", min=1)
-    ] = None,
-    percentile: Annotated[
-        float | None, typer.Option("--percentile", help="Percent of the activations within a range.", min=90, max=100)
-    ] = None,
     questions: QuestionsOption = None,
     limit: LimitOption = None,
     keep_failing: KeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a checkpoint's reader with fewer bits: a quarter of the size and half the time.
+    """Write a checkpoint's reader in int8: a quarter of the size and half the time.
 
     The result is compared with the checkpoint; one that answers otherwise is thrown away.
 
     Example: shardqa-models quantize my-reader --out my-reader-int8
     """
-    need("onnx", "safetensors", *(["torch"] if form is QuantizeForm.bf16 else []))
+    need("onnx", "safetensors")
     from shardqa_toolchain.conversion import quantize as quantizing
 
-    measured_on = None
-    if calibration is not None:
-        measured_on = quantizing.Calibration(calibration)
-        if samples is not None:
-            measured_on = replace(measured_on, samples=samples)
-        if percentile is not None:
-            measured_on = replace(measured_on, percentile=percentile)
-    check = _check(questions, limit, keep_failing)
-    _report(quantizing.quantize(folder, out, form.value, measured_on, check), out, as_json)
-    if form is not QuantizeForm.bf16 and not as_json and not (out / SCORING_FILE).exists():
+    _report(quantizing.quantize(folder, out, _check(questions, limit, keep_failing)), out, as_json)
+    if not as_json and not (out / SCORING_FILE).exists():
         say(f"next: shardqa-models candidates {out} --squad FILE --out found.jsonl, from which its scores are fitted")
 
 
@@ -129,26 +94,6 @@ def dequantize(
     from shardqa_toolchain.conversion import dequantize as dequantizing
 
     _report(dequantizing.dequantize(folder, out, _check(questions, limit, keep_failing)), out, as_json)
-
-
-def optimize(
-    source: Annotated[Path, typer.Argument(metavar="FILE_OR_FOLDER", help="ONNX file, or folder with model.onnx.")],
-    out: OutOption,
-    questions: QuestionsOption = None,
-    limit: LimitOption = None,
-    keep_failing: KeepOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Fuse a transformer's operators in an ONNX file that torch or optimum exported.
-
-    The result is compared with the file; one that answers otherwise is thrown away.
-
-    Example: shardqa-models optimize exported/model.onnx --out my-reader-fused
-    """
-    need("onnx", "sympy")
-    from shardqa_toolchain.conversion import optimize as optimizing
-
-    _report(optimizing.optimize(source, out, _check(questions, limit, keep_failing)), out, as_json)
 
 
 def verify(

@@ -37,10 +37,9 @@ class LinearHead:
         return [self.output]
 
 
-def whole_network(checkpoint: Checkpoint, layers: Layers, observe: bool = False) -> onnx.ModelProto:
-    """A reader's network, with ``observe`` with those outputs of `network`; raises BadModel when a head is missing or
-    misshapen."""
-    return network(checkpoint.weights, checkpoint.shape, layers, reader_heads(checkpoint), observe)
+def whole_network(checkpoint: Checkpoint, layers: Layers) -> onnx.ModelProto:
+    """A reader's network; raises BadModel when a head is missing or misshapen."""
+    return network(checkpoint.weights, checkpoint.shape, layers, reader_heads(checkpoint))
 
 
 def reader_heads(checkpoint: Checkpoint) -> list[Head]:

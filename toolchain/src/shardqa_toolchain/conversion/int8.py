@@ -1,17 +1,16 @@
 """Tables and products in int8: how they are stored and computed.
 
 Every weight matrix is stored in int8 with one scale per output column, the word table with one per row. The products
-run as plain int8 products. What differs is where the scale of the activations comes from:
+run as plain int8 products. The scale of the activations comes from each token's own largest activation, so that nothing
+in a row depends on the row beside it. onnxruntime's usual dynamic quantization takes one range for the whole batch
+instead; that costs 1.1 to 1.5 F1 and makes an answer depend on what it happened to be batched with. Ranges fixed by
+data make fewer operations and twice the error.
 
-* `TokenLayers` takes it from each token's own largest activation, so that nothing in a row depends on the row beside
-  it. onnxruntime's usual dynamic quantization takes one range for the whole batch instead; that costs 1.1 to 1.5 F1
-  and makes an answer depend on what it happened to be batched with. A few inputs of the products that follow a
-  normalisation are ten times as large as the others: they are evened out, an input divided by what the weight's row is
-  multiplied by (Xiao et al. 2023, SmoothQuant, equation 4 with alpha 0.5). The narrowing half of the feed-forward sums
-  over many activations of which a few are large: there every group of 384 inputs has a scale per token of its own, and
-  what GELU gives is lifted above zero, so that the little below zero does not take half of the steps.
-* `StaticLayers` has it fixed, from ranges measured on data: fewer operations, twice the error. The narrowing half is
-  left to `TokenLayers`; with a fixed range there, too, reader-v0 does not pass the check.
+A few inputs of the products that follow a normalisation are ten times as large as the others: they are evened out, an
+input divided by what the weight's row is multiplied by (Xiao et al. 2023, SmoothQuant, equation 4 with alpha 0.5). The
+narrowing half of the feed-forward sums over many activations of which a few are large: there every group of 384 inputs
+has a scale per token of its own, and what GELU gives is lifted above zero, so that the little below zero does not take
+half of the steps.
 """
 
 import math
@@ -49,19 +48,6 @@ MOST_EVENING = math.log(100)
 DAMPING = 0.01  # of the mean of the moments' diagonal, added to it: rows measured on are not all there are
 
 LEAST = 1e-30  # stands for the largest activation of a token whose activations are all zero
-
-STATIC_STEPS = 255  # steps of a static range, from its lower to its upper end
-
-
-class _Tables:
-    """The word table in int8, in either way."""
-
-    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
-        steps, scale = quantized(table, axis=1, steps=TABLE_STEPS)
-        rows = graph.node("Gather", [graph.constant(f"{name}.table", steps.astype(np.int8)), index], f"{name}.steps")
-        scales = graph.node("Gather", [graph.constant(f"{name}.scale", scale), index], f"{name}.scales")
-        floats = graph.node("Cast", [rows], f"{name}.float", to=TensorProto.FLOAT)
-        return graph.node("Mul", [floats, scales], name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +96,7 @@ class _Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLayers(_Tables):
+class TokenLayers:
     """A scale per token, for the sensitive products one per token and group of inputs."""
 
     # How large each input of a product gets, about: float32 [inputs]. What is not named is not evened out.
@@ -118,6 +104,13 @@ class TokenLayers(_Tables):
     # Sums of products of each two inputs of a product: float64 [inputs, inputs]. Where none are, weights are rounded.
     moments: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     group_inputs: int = GROUP_INPUTS  # about so many inputs share a scale
+
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
+        steps, scale = quantized(table, axis=1, steps=TABLE_STEPS)
+        rows = graph.node("Gather", [graph.constant(f"{name}.table", steps.astype(np.int8)), index], f"{name}.steps")
+        scales = graph.node("Gather", [graph.constant(f"{name}.scale", scale), index], f"{name}.scales")
+        floats = graph.node("Cast", [rows], f"{name}.float", to=TensorProto.FLOAT)
+        return graph.node("Mul", [floats, scales], name)
 
     def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         if name.endswith(SENSITIVE):
@@ -201,36 +194,6 @@ def _int8_product(
         graph.constant("column.zero", np.array(0, dtype=np.int8)),
     ]
     return graph.node("MatMulIntegerToFloat", inputs, output, CONTRIB)
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The activations that a product is made of lie mostly between these."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class StaticLayers(_Tables):
-    """A scale and a zero per product, fixed; for the sensitive products as `TokenLayers`."""
-
-    ranges: Mapping[str, Range]  # by product
-
-    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
-        if name.endswith(SENSITIVE):
-            return TokenLayers().product(graph, name, value, weight)
-        unit, centre = static_scale(self.ranges[name])
-        scale, zero = graph.constant(f"{name}.unit", unit), graph.constant(f"{name}.zero", centre)
-        steps = graph.node("QuantizeLinear", [value, scale, zero], f"{name}.steps")
-        return _int8_product(graph, name, name, steps, scale, zero, _Columns.of(weight))
-
-
-def static_scale(bounds: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """Scale and zero so that uint8 covers a range and 0 itself, which is exact."""
-    low, high = min(bounds.low, 0.0), max(bounds.high, 0.0)
-    scale = max((high - low) / STATIC_STEPS, LEAST)
-    return np.array(scale, dtype=np.float32), np.array(round(-low / scale), dtype=np.uint8)
 
 
 def quantized(values: NDArray[np.float32], axis: int, steps: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -23,8 +23,6 @@ from shardqa_toolchain.conversion.reference import Outputs, Reference
 DecodeError: Any = import_module("google.protobuf.message").DecodeError
 
 
-TORCHSCRIPT_FILE = "model.pt"
-
 SAFE_VOCABULARY = 1_000  # where nothing says how many words there are, ids below this are in any BERT's table
 
 
@@ -47,7 +45,7 @@ class OpenNetwork:
 
 
 def open_network(path: Path, threads: int = 1) -> OpenNetwork:
-    """Open a checkpoint's, ONNX or TorchScript folder, or an ONNX file; raises BadModel when it is none of them."""
+    """Open a checkpoint's or ONNX folder, or an ONNX file; raises BadModel when it is none of them."""
     path = Path(path)
     file = _network_file(path)
     folder = file.parent
@@ -58,12 +56,10 @@ def open_network(path: Path, threads: int = 1) -> OpenNetwork:
 
 
 def is_quantized(path: Path) -> bool:
-    """Whether the network holds a matrix of 8 bits, or of 16 in TorchScript; raises BadModel when it can't be read."""
+    """Whether the network holds a matrix of 8 bits; raises BadModel when it can't be read."""
     file = _network_file(Path(path))
     if file.name == WEIGHTS_FILE:
         return False
-    if file.suffix == ".pt":
-        return TorchScriptNetwork.load(file).is_halved()
     tensors = read_onnx(file).graph.initializer
     eight_bits = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     return any(tensor.data_type in eight_bits and len(tensor.dims) > 1 for tensor in tensors)
@@ -80,19 +76,15 @@ def read_onnx(file: Path) -> onnx.ModelProto:
 def _network_file(path: Path) -> Path:
     if path.is_file():
         return path
-    for name in (MODEL_FILE, TORCHSCRIPT_FILE, WEIGHTS_FILE):
+    for name in (MODEL_FILE, WEIGHTS_FILE):
         if (path / name).is_file():
             return path / name
-    raise BadModel(
-        f"{path} is no model: name an ONNX file, or a folder with {MODEL_FILE}, {TORCHSCRIPT_FILE} or {WEIGHTS_FILE}"
-    )
+    raise BadModel(f"{path} is no model: name an ONNX file, or a folder with {MODEL_FILE} or {WEIGHTS_FILE}")
 
 
 def _opened(file: Path, threads: int) -> Network:
     if file.name == WEIGHTS_FILE:
         return CheckpointNetwork.of(Checkpoint.load(file.parent))
-    if file.suffix == ".pt":
-        return TorchScriptNetwork.load(file)
     return OnnxNetwork(file, threads)
 
 
@@ -165,30 +157,3 @@ class OnnxNetwork:
             return list(self._session.run(self._names, feeds))
         except LOAD_FAULTS as error:
             raise BadModel(f"{self._file} can't be run: {error}; export it again, with dynamic axes") from None
-
-
-@dataclass(frozen=True, slots=True)
-class TorchScriptNetwork:
-    """A TorchScript file in plain torch."""
-
-    module: Any
-
-    @classmethod
-    def load(cls, file: Path) -> Self:
-        """Raises BadModel for a file that torch can't load."""
-        import torch
-
-        try:
-            return cls(torch.jit.load(str(file), map_location="cpu"))  # type: ignore[no-untyped-call]
-        except (RuntimeError, ValueError) as error:
-            raise BadModel(f"{file} can't be loaded: {error}; export it again") from None
-
-    def is_halved(self) -> bool:
-        return any(value.dtype.itemsize == 2 for value in self.module.parameters())
-
-    def outputs(self, batch: Batch) -> Outputs:
-        import torch
-
-        with torch.no_grad():
-            found = self.module(*(torch.from_numpy(value) for value in batch.feeds().values()))
-        return {name: value.float().numpy() for name, value in zip(SPANS, found, strict=True)}

@@ -1,40 +1,16 @@
-"""Ranges of activations, which int8 has to know, measured on data."""
+"""Sizes of activations, which int8 has to know, measured on data."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from shardqa.errors import BadData
 from shardqa.models.reader import Row, batches
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import FloatLayers, network
-from shardqa_toolchain.conversion.int8 import Range
 from shardqa_toolchain.conversion.probes import Probe, probe
-
-SAMPLES = 128  # questions that ranges are measured on
-
-# Percent of a row's activations within its range. Clipping costs more than finer steps gain: at 99.999 the logits'
-# error doubles.
-PERCENTILE = 100.0
-
-
-def measure_ranges(
-    checkpoint: Checkpoint, calibration: Path, samples: int = SAMPLES, percentile: float = PERCENTILE
-) -> dict[str, Range]:
-    """The range of each product's input, the mean over rows of each row's percentiles; 100 takes the extremes of all.
-
-    Rows are ``samples`` questions of a SQuAD file with their paragraphs. Raises BadData for a file without answerable
-    questions and for settings out of range.
-    """
-    if not 90 <= percentile <= 100:
-        raise BadData(f"percentile is {percentile:g}, 90 to 100 is needed")
-    if samples < 1:
-        raise BadData(f"samples is {samples}, 1 or more is needed")
-    return _ranges(_observer(checkpoint), _probe(checkpoint, calibration, samples).rows, percentile)
 
 
 def measure_moments(checkpoint: Checkpoint) -> dict[str, NDArray[np.float64]]:
@@ -65,24 +41,16 @@ def probe_rows(checkpoint: Checkpoint) -> Sequence[Row]:
     return _probe(checkpoint).rows
 
 
-def _probe(checkpoint: Checkpoint, questions: Path | None = None, limit: int | None = None) -> Probe:
+def _probe(checkpoint: Checkpoint) -> Probe:
     positions = len(checkpoint.weights["bert.embeddings.position_embeddings.weight"])
     vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
     tokenizer = checkpoint.folder / TOKENIZER_FILE
-    return probe(tokenizer if tokenizer.exists() else None, vocabulary, positions, questions, limit)
+    return probe(tokenizer if tokenizer.exists() else None, vocabulary, positions, None, None)
 
 
 def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
     model = network(checkpoint.weights, checkpoint.shape, FloatLayers(), [], observe=True)
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-
-
-def _ranges(session: onnxruntime.InferenceSession, rows: Sequence[Row], percentile: float) -> dict[str, Range]:
-    bounds: dict[str, list[NDArray[np.float32]]] = {}
-    for name, value in _observed(session, rows):
-        extremes = np.percentile(value, [100 - percentile, percentile]).astype(np.float32)
-        bounds.setdefault(name, []).append(extremes)
-    return {name: _together(np.array(found), percentile) for name, found in bounds.items()}
 
 
 def _observed(session: onnxruntime.InferenceSession, rows: Sequence[Row]) -> Iterator[tuple[str, NDArray[np.float32]]]:
@@ -91,11 +59,3 @@ def _observed(session: onnxruntime.InferenceSession, rows: Sequence[Row]) -> Ite
     for batch in batches(rows, max_rows=1):
         for name, value in zip(names, session.run(names, batch.feeds()), strict=True):
             yield name[1:], value
-
-
-def _together(bounds: NDArray[np.float32], percentile: float) -> Range:
-    """One range of all rows', [rows, 2]."""
-    if percentile == 100:
-        return Range(float(bounds[:, 0].min()), float(bounds[:, 1].max()))
-    low, high = bounds.mean(axis=0)
-    return Range(float(low), float(high))

@@ -46,7 +46,7 @@ QUANTIZED = Thresholds(error=0.1, span_agreement=80, f1_loss=2.0)
 
 
 def thresholds_for(path: Path) -> Thresholds:
-    """QUANTIZED for a network that holds weights of 8 bits or bfloat16, else FLOAT."""
+    """QUANTIZED for a network that holds weights of 8 bits, else FLOAT."""
     return QUANTIZED if is_quantized(path) else FLOAT
 
 
@@ -84,7 +84,7 @@ def verify(
     thresholds: Thresholds = FLOAT,
     threads: int = 1,
 ) -> Verdict:
-    """Compare B with A, each a checkpoint's, ONNX or TorchScript folder or an ONNX file.
+    """Compare B with A, each a checkpoint's or ONNX folder or an ONNX file.
 
     Inputs are ``limit`` questions of a SQuAD file (all unless given); without a file, questions of ``seeds/`` in a
     checkout, else random wordpieces. Raises BadModel when either can't be run or they have no output in common,
