@@ -88,7 +88,7 @@ def dequantize(
 ) -> None:
     """Take an int8 reader back to a checkpoint, to train on or convert anew; what int8 rounded stays rounded.
 
-    Example: shardqa-models dequantize models/reader-v4-int8 --out build/reader-v3
+    Example: shardqa-models dequantize models/reader-v4-int8 --out build/reader-v4-0
     """
     need("onnx", "safetensors")
     from shardqa_toolchain.conversion import dequantize as dequantizing

@@ -105,7 +105,7 @@ def mix(
 ) -> None:
     """Make one training file out of many: documents held out, questions restyled, hard negatives from a search.
 
-    Example: shardqa-models mix toolchain/recipes/mixtures/reader-v2.toml --out build/mixture
+    Example: shardqa-models mix toolchain/recipes/mixtures/reader-v4.toml --out build/mixture
     """
     from shardqa_toolchain.training import mixture as mixing
 
