@@ -16,7 +16,6 @@ from shardqa_toolchain.cli import (
     packaging,
     times,
     training,
-    tuning,
 )
 
 app = typer.Typer(
@@ -48,7 +47,6 @@ app.command("dequantize")(conversion.dequantize)
 app.command("encoder")(encoder.encoder)
 app.command("verify")(conversion.verify)
 app.command("package")(packaging.package)
-app.command("tune")(tuning.tune)
 
 
 def main() -> None:
