@@ -7,7 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-NEEDED = ("torch", "transformers", "onnx", "safetensors", "matplotlib")
+NEEDED = ("torch", "transformers", "onnx", "safetensors")
 collect_ignore_glob = [] if all(map(find_spec, NEEDED)) else ["*"]
 
 # No test depends on how fast the machine is.

@@ -84,17 +84,6 @@ def test_evidence_is_measured_without_a_cluster_and_compared(marked: Path) -> No
     assert report["compared"]["marked.jsonl"] == {"difference": 0, "low": 0, "high": 0}
 
 
-def test_lists_of_multispanqas_form_are_measured(tmp_path: Path) -> None:
-    tokens = ["The", "lamps", "are", "red", ",", "green", "and", "blue", "."]
-    entry = {
-        "id": "1", "question": ["which", "lamps"], "context": tokens, "label": list("OOOBOBOBO"), "num_span": 3
-    }  # fmt: skip
-    (tmp_path / "valid.json").write_text(json.dumps({"data": [entry]}))
-    report = json.loads(run("measure-lists", tmp_path / "valid.json", "--against", shipped.folder(), "--json"))
-    assert report["scores"]["valid.json"]["f1"] == 100
-    assert report["compared"]["valid.json"] == {"difference": 0, "low": 0, "high": 0}
-
-
 def test_measure_tells_both_kinds_of_scores_or_without_a_scoring_the_forced_ones(mine: Path, tmp_path: Path) -> None:
     questions = tiny.question_set(tmp_path / "set.json")
     report = json.loads(run("measure", mine, questions, "--json"))

@@ -25,7 +25,6 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "eval ask": ["nowhere.jsonl"], "eval retrieval": ["nowhere.jsonl"], "eval times": ["--redis", "127.0.0.1:1"],
     "calibrate-evidence": ["nowhere", "nowhere.jsonl"], "measure": ["nowhere", "nowhere.json"],
     "measure-evidence": ["nowhere.jsonl"],
-    "measure-lists": ["nowhere.json"],
     "export": ["nowhere", "--out", "out"], "quantize": ["nowhere", "--out", "out"],
     "dequantize": ["nowhere", "--out", "out"], "mix": ["nowhere.toml", "--out", "out"],
     "verify": ["nowhere", "nowhere"], "curve": ["nowhere"],

@@ -12,7 +12,6 @@ from shardqa_toolchain.cli import (
     eval,
     evidence,
     graph,
-    lists,
     packaging,
     times,
     training,
@@ -37,7 +36,6 @@ app.command("calibrate-corpus")(corpus_calibration.calibrate_corpus)
 app.command("calibrate-evidence")(calibration.calibrate_evidence)
 app.command("measure")(calibration.measure)
 app.command("measure-evidence")(evidence.measure_evidence)
-app.command("measure-lists")(lists.measure_lists)
 app.add_typer(eval.app, name="eval")
 eval.app.command("times")(times.times)
 app.command("graph")(graph.graph)

@@ -59,7 +59,7 @@ def train_qa(
 
     Example: shardqa-models train qa --start my-bert --data train.json.gz --passes 2 --out my-reader
     """
-    need("torch", "safetensors", "matplotlib")
+    need("torch", "safetensors")
     from shardqa_toolchain.training import qa
 
     settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
@@ -87,7 +87,7 @@ def distil(
 
     Example: shardqa-models distil --teacher my-reader --start small --data train.json.gz --out my-small-reader
     """
-    need("torch", "safetensors", "matplotlib")
+    need("torch", "safetensors")
     from shardqa_toolchain.training import distil as distillation
 
     settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)

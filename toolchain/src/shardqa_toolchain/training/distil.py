@@ -19,6 +19,7 @@ from torch.nn import functional
 from shardqa.errors import BadData
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
+from shardqa_toolchain import cards
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import loop, qa
 from shardqa_toolchain.training.batches import LearningBatch
@@ -154,7 +155,7 @@ def distil(
             last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
         write_checkpoint(student, origin, folder)
         found = qa.reported(prepared, last, task)
-        qa.finish(folder, origin, work, qa.step("distil", recipe, found))
+        cards.derive(origin, folder, qa.step("distil", recipe, found))
     return found
 
 

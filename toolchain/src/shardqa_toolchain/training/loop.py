@@ -1,9 +1,9 @@
 """One training run: batches, forward, backward, AdamW; interrupted anywhere, it goes on as if it had not been.
 
 A run owns its working folder: ``state.pt`` (weights, optimizer, place in the data; written beside and renamed, so that
-a whole one is always there), ``log.jsonl`` (what the curves are drawn from) and ``curve.jsonl`` (what the held-out rows
-say now and then, `curve.py`). What is learnt, from what rows and by
-which loss, is the task's. One thread drives; torch's own threads compute.
+a whole one is always there), ``log.jsonl`` (loss and rate) and ``curve.jsonl`` (what the held-out rows say now and
+then, `curve.py`). What is learnt, from what rows and by which loss, is the task's. One thread drives; torch's own
+threads compute.
 """
 
 import contextlib

@@ -9,15 +9,13 @@ from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain import cards
 from shardqa_toolchain.folders import written_atomically
-from shardqa_toolchain.training import curves, loop
+from shardqa_toolchain.training import loop
 from shardqa_toolchain.training.data import PreparedData, prepare
 from shardqa_toolchain.training.held_out import LOSS
 from shardqa_toolchain.training.network import SpanReader
 from shardqa_toolchain.training.recipe import Data, Recipe
 from shardqa_toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
 from shardqa_toolchain.training.spans import SpanTask
-
-PICTURE = "training.png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def train(
         last = loop.train(task, recipe.schedule, work, identity(recipe), report)
         write_checkpoint(network, start, folder)
         found = reported(prepared, last, task)
-        finish(folder, start, work, step("train qa", recipe, found))
+        cards.derive(start, folder, step("train qa", recipe, found))
     return found
 
 
@@ -106,9 +104,3 @@ def step(name: str, recipe: Recipe, report: Report) -> cards.CardStep:
     """The card's entry of a run."""
     ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
     return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out": report.figures})
-
-
-def finish(folder: Path, start: Path, work: Path, made: cards.CardStep) -> None:
-    """Put the card and the run's picture beside a new checkpoint."""
-    cards.derive(start, folder, made)
-    curves.draw(work / loop.LOG_FILE, folder / PICTURE)
