@@ -11,7 +11,6 @@ from shardqa_toolchain.cli import (
     encoder,
     eval,
     evidence,
-    graph,
     packaging,
     times,
     training,
@@ -38,7 +37,6 @@ app.command("measure")(calibration.measure)
 app.command("measure-evidence")(evidence.measure_evidence)
 app.add_typer(eval.app, name="eval")
 eval.app.command("times")(times.times)
-app.command("graph")(graph.graph)
 app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)

@@ -27,9 +27,6 @@ from shardqa.models import metrics
 from shardqa.retry import retry
 from shardqa.schema import Document
 from shardqa_toolchain import intervals, squad
-from shardqa_toolchain.cli import trec
-from shardqa_toolchain.cli.needs import need
-from shardqa_toolchain.cli.trec import Ranked
 from shardqa_toolchain.intervals import Interval
 from shardqa_toolchain.squad import QuestionSet, SquadQuestion
 
@@ -112,37 +109,28 @@ def eval_retrieval(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = CONCURRENCY,
     from_feedback: FeedbackOption = False,
-    run: Annotated[Path | None, typer.Option("--run", help="Write the ranking of documents as TREC's run.")] = None,
-    qrels: Annotated[Path | None, typer.Option("--qrels", help="Write the documents in question as qrels.")] = None,
-    measures: Annotated[
-        str | None, typer.Option("--measures", help="Further ones of ir_measures, like 'nDCG@10 AP'; extra 'eval'.")
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recall@1, @5, @20 and MRR of the document that each question is about.
 
-    Example: shardqa-models eval retrieval dev-v1.1.json.gz --run run.txt --qrels qrels.txt
+    Example: shardqa-models eval retrieval dev-v1.1.json.gz
     """
     data = _questions(target, file, corpus, from_feedback)
     questions = spread([q for q in data.questions if q.document is not None], limit)
     settings = target.settings(corpus=corpus or corpus_of(file, data), timeout=60.0)
-    if measures is not None:
-        need("ir_measures", extra="eval")
 
-    async def work(engine: Engine) -> tuple[Retrieval, list[Ranked]]:
+    async def work(engine: Engine) -> Retrieval:
         await prepare(engine, data, settings.corpus)
         start = monotonic()
 
-        async def rank(question: SquadQuestion) -> Ranked:
+        async def rank(question: SquadQuestion) -> int | None:
+            """From 1; None where the document is not among those that are listed."""
             listed = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
-            best = dict[str, float]()
-            for passage in listed.passages:
-                best.setdefault(passage.document, passage.score)
-            return Ranked(question.id, str(question.document), best)
+            documents = list(dict.fromkeys(passage.document for passage in listed.passages))
+            return documents.index(question.document) + 1 if question.document in documents else None
 
-        rankings = await ask_each(questions, rank, concurrency, "ranking")
-        ranks = [one.rank for one in rankings]
-        result = Retrieval(
+        ranks = await ask_each(questions, rank, concurrency, "ranking")
+        return Retrieval(
             file=str(file or "feedback"),
             corpus=settings.corpus,
             questions=len(ranks),
@@ -152,11 +140,8 @@ def eval_retrieval(
             mrr=round(metrics.mean_reciprocal_rank(ranks), 4),
             seconds=round(monotonic() - start, 1),
         )
-        return result, rankings
 
-    result, rankings = with_engine(settings, work)
-    trec.write(rankings, run, qrels)
-    _print({**asdict(result), **(trec.measured(rankings, measures) if measures else {})}, as_json)
+    _print(asdict(with_engine(settings, work)), as_json)
 
 
 @app.command("ask")
