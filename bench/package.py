@@ -1,4 +1,4 @@
-"""The shipped reader as a bundle for AWS Lambda: sizes, cold start, memory, latency, and latency by memory.
+"""The shipped reader as a bundle for AWS Lambda: sizes, cold start, memory, latency.
 
     python bench/package.py [READER]
 
@@ -53,10 +53,6 @@ def measure(root: Path) -> None:
         with runtime_api.function(root) as api:
             reply = api.invoke({"question": trial.QUESTION, "passage": trial.PASSAGE})
             typer.echo(f"through the runtime interface client, first answer {reply.seconds:.2f} s: {reply.payload}")
-    for point in trial.ram_curve(root, sys.executable):
-        typer.echo(
-            f"{point.ram_mb:>5} MB, {point.share:.2f} of a processor ({point.throttle}): p50 {1e3 * point.p50:.1f} ms"
-        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from shardqa.errors import BadData, BadModel, SetupError
 from shardqa_toolchain.cli import app
 from shardqa_toolchain.packaging import bundles
 from shardqa_toolchain.packaging.target import Target
-from shardqa_toolchain.packaging.trial import RamPoint, Trial
+from shardqa_toolchain.packaging.trial import Trial
 
 HERE = ["--python", f"{sys.version_info.major}.{sys.version_info.minor}", "--machine", platform.machine()]
 
@@ -58,11 +58,9 @@ def test_the_figures_stand_beside_what_is_wanted(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(bundles, "lambda_zip", lambda *_: made)
     monkeypatch.setattr(trial, "unpacked", lambda _: _nothing())
     monkeypatch.setattr(trial, "measure", lambda *_: Trial(0.25, 123_000_000, 0.009, 0.01, {}))
-    monkeypatch.setattr(trial, "ram_curve", lambda *_: [RamPoint(512, 0.29, 0.04, 0.05, "quota")])
-    done = package("--out", made.path, "--ram-curve", *HERE)
+    done = package("--out", made.path, *HERE)
     assert done.exit_code == 0
     assert "process start to first answer\t0.25 s\t1 s" in done.stdout
-    assert "512 MB\t0.29\t40.0 ms\t50.0 ms\tquota" in done.stdout
     assert "over 50 MB" in done.stderr
 
 

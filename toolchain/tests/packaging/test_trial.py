@@ -1,11 +1,9 @@
-"""Trying a bundle: fresh isolated processes, a rationed processor, Lambda's Runtime API."""
+"""Trying a bundle: fresh isolated processes, Lambda's Runtime API."""
 
 import http.client
 import json
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain.packaging import runtime_api, throttle, trial
+from shardqa_toolchain.packaging import runtime_api, trial
 
 NEXT = f"{runtime_api.VERSION}/invocation/next"
 
@@ -71,35 +69,6 @@ def test_the_measured_row_has_the_tokens_that_it_says() -> None:
     event = trial.row_event(shipped.folder())
     tokenizer = Tokenizer.load(shipped.folder())
     assert len(tokenizer.question(event["question"])) + len(tokenizer.passage(event["passage"])) + 3 == trial.ROW_TOKENS
-
-
-@pytest.mark.parametrize("groups", [throttle.CGROUPS, Path("/nowhere")], ids=["quota", "stop and go"])
-def test_a_rationed_process_gets_less_of_a_processor(groups: Path) -> None:
-    busy = "import time\nwhile True: pass"
-    process = subprocess.Popen([sys.executable, "-c", busy])
-    try:
-        with throttle.throttled(process.pid, 0.2, groups) as how:
-            assert how in ("quota", "stop and go")
-            before = seconds_of(process.pid)
-            began = time.monotonic()
-            time.sleep(1)
-            share = (seconds_of(process.pid) - before) / (time.monotonic() - began)
-        assert share < 0.6
-    finally:
-        process.kill()
-        process.wait()
-
-
-def seconds_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-def test_a_rationed_process_that_ends_is_no_fault() -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    with throttle.throttled(process.pid, 0.5, Path("/nowhere")):
-        process.wait()
-        time.sleep(0.1)
 
 
 def test_the_runtime_api_hands_out_events_and_takes_replies_and_failures(api: runtime_api.RuntimeApi) -> None:

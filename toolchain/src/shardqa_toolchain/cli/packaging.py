@@ -16,7 +16,7 @@ from shardqa.errors import BadData, BadModel, SetupError
 if TYPE_CHECKING:
     from shardqa_toolchain.packaging.bundles import Bundle
     from shardqa_toolchain.packaging.runtime_api import FunctionReply
-    from shardqa_toolchain.packaging.trial import RamPoint, Trial
+    from shardqa_toolchain.packaging.trial import Trial
 
 KINDS = ("lambda", "functions")
 
@@ -43,9 +43,6 @@ def package(
         str | None, typer.Option("--interpreter", help="A Python of that version, to compile and measure with.")
     ] = None,
     measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Start the bundle and time it.")] = True,
-    ram_curve: Annotated[
-        bool, typer.Option("--ram-curve", help="Time it at the processor shares of Lambda's RAM.")
-    ] = False,
     try_: Annotated[
         bool, typer.Option("--try", help="Answer through AWS' runtime interface client (awslambdaric).")
     ] = False,
@@ -53,7 +50,7 @@ def package(
 ) -> None:
     """Pack a reader, its libraries and a handler: a zip for AWS Lambda, or a folder for Cloud Functions and Cloud Run.
 
-    Example: shardqa-models package --out reader.zip --try --ram-curve
+    Example: shardqa-models package --out reader.zip --try
     """
     from shardqa.models import shipped
     from shardqa_toolchain.packaging import bundles, target
@@ -67,30 +64,27 @@ def package(
         _tell_folder(bundles.functions_folder(folder, out, runtime, versions), as_json)
         return
     interpreter = target.interpreter(runtime, interpreter)
-    if interpreter is None and (ram_curve or try_):
+    if interpreter is None and try_:
         raise SetupError(f"there is no {runtime.python} here to run the bundle with; name one with --interpreter")
     bundle = bundles.lambda_zip(folder, out, runtime, versions, wheels, interpreter)
-    trial, points, replies = _tried(bundle, interpreter, measure, ram_curve, try_)
+    trial, replies = _tried(bundle, interpreter, measure, try_)
     if as_json:
-        print_json(_record(bundle, trial, points, replies))
+        print_json(_record(bundle, trial, replies))
         return
     print_table(("what", "measured", "wanted"), [*_sizes(bundle), *_costs(trial), *_client(replies)])
-    if points:
-        _print_curve(points)
     _tell(bundle, trial)
 
 
 def _tried(
-    bundle: Bundle, interpreter: str | None, measure: bool, ram_curve: bool, try_: bool
-) -> tuple[Trial | None, list[RamPoint], list[FunctionReply]]:
+    bundle: Bundle, interpreter: str | None, measure: bool, try_: bool
+) -> tuple[Trial | None, list[FunctionReply]]:
     """Runs the trials that the options ask for; none where no interpreter runs the bundle."""
     from shardqa_toolchain.packaging import runtime_api, trial
 
-    if interpreter is None or not (measure or ram_curve or try_):
-        return None, [], []
+    if interpreter is None or not (measure or try_):
+        return None, []
     with trial.unpacked(bundle.path) as root:
         timed = trial.measure(root, interpreter) if measure else None
-        points = trial.ram_curve(root, interpreter) if ram_curve else []
         replies = []
         if try_:
             event = {"question": trial.QUESTION, "passage": trial.PASSAGE}
@@ -98,7 +92,7 @@ def _tried(
                 replies = [api.invoke(event) for _ in range(2)]
         if any(reply.failed for reply in replies):
             raise BadModel(f"the bundle failed in the runtime interface client: {replies[0].payload}")
-    return timed, points, replies
+    return timed, replies
 
 
 def _sizes(bundle: Bundle) -> list[Row]:
@@ -125,20 +119,6 @@ def _client(replies: Sequence[FunctionReply]) -> list[Row]:
     return [(name, f"{reply.seconds:.3f} s", "") for name, reply in zip(names, replies, strict=False)]
 
 
-def _print_curve(points: Sequence[RamPoint]) -> None:
-    rows = [
-        (
-            f"{point.ram_mb} MB",
-            f"{point.share:.2f}",
-            f"{1e3 * point.p50:.1f} ms",
-            f"{1e3 * point.p99:.1f} ms",
-            point.throttle,
-        )
-        for point in points
-    ]
-    print_table(("memory", "processor", "p50", "p99", "rationed by"), rows)
-
-
 def _tell(bundle: Bundle, trial: Trial | None) -> None:
     from shardqa_toolchain.packaging.bundles import MAX_UPLOAD_BYTES
 
@@ -158,19 +138,16 @@ def _tell(bundle: Bundle, trial: Trial | None) -> None:
 
 def _tell_folder(bundle: Bundle, as_json: bool) -> None:
     if as_json:
-        print_json(_record(bundle, None, [], []))
+        print_json(_record(bundle, None, []))
         return
     say(f"wrote {bundle.path} ({bundle.unzipped / 1e6:.1f} MB); next: gcloud run deploy --source {bundle.path}")
 
 
-def _record(
-    bundle: Bundle, trial: Trial | None, points: Sequence[RamPoint], replies: Sequence[FunctionReply]
-) -> dict[str, Any]:
+def _record(bundle: Bundle, trial: Trial | None, replies: Sequence[FunctionReply]) -> dict[str, Any]:
     return {
         **asdict(bundle),
         "path": str(bundle.path),
         "target": str(bundle.target),
         "trial": asdict(trial) if trial else None,
-        "ram_curve": [asdict(point) for point in points],
         "client": [asdict(reply) for reply in replies],
     }

@@ -15,7 +15,6 @@ from typing import Any
 
 from shardqa.errors import BadModel
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain.packaging.throttle import throttled
 
 ROW_TOKENS = 128  # of the question whose latency is measured, its passage and special tokens included
 
@@ -24,10 +23,6 @@ STARTS = 5  # fresh processes timed; the median counts
 CALLS = 60  # timed answers of a warm process, after WARMING more
 
 WARMING = 10
-
-VCPU_MB = 1769  # memory at which Lambda gives a function one whole processor; less gives less in proportion
-
-RAM_MB = (128, 256, 512, 768, 1024, 1536, VCPU_MB)
 
 QUESTION = "Who planned the reed beds?"
 
@@ -45,17 +40,6 @@ class Trial:
     warm_p50: float  # of a row of ROW_TOKENS tokens, from event to reply
     warm_p99: float
     answer: Json  # what it said to QUESTION
-
-
-@dataclass(frozen=True, slots=True)
-class RamPoint:
-    """Latency at an amount of memory, with the share of a processor that Lambda gives to it; seconds."""
-
-    ram_mb: int
-    share: float
-    p50: float
-    p99: float
-    throttle: str  # how the processor was rationed here
 
 
 class Process:
@@ -124,20 +108,6 @@ def measure(root: Path, python: str) -> Trial:
     with started(root, python) as process:
         seconds, peak = _calls(process, row_event(root / "model"))
     return Trial(statistics.median(first), peak, _percentile(seconds, 50), _percentile(seconds, 99), answer)
-
-
-def ram_curve(root: Path, python: str, ram_mb: Sequence[int] = RAM_MB) -> list[RamPoint]:
-    """Latency of a row of ROW_TOKENS tokens at each amount of memory; raises BadModel when the bundle can't answer."""
-    event = row_event(root / "model")
-    points = []
-    for ram in ram_mb:
-        share = min(1.0, ram / VCPU_MB)
-        with started(root, python) as process:
-            process.ask(event)
-            with throttled(process.pid, share) as throttle:
-                seconds, _ = _calls(process, event)
-        points.append(RamPoint(ram, share, _percentile(seconds, 50), _percentile(seconds, 99), throttle))
-    return points
 
 
 def row_event(model: Path) -> Json:
