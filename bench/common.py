@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ def temporary_cluster(
     shards: int,
     threads: int = 1,
     prepared: bool = True,
-    module_arguments: tuple[str, ...] = (),
     vectors: bool = False,
 ) -> Iterator[LocalCluster]:
     """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard; with
@@ -51,8 +49,7 @@ def temporary_cluster(
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         port = ports.random_block(shards, shards)
-        wanted = ClusterOptions(data=data, shards=shards, port=port, bus_offset=shards, threads=threads)
-        cluster = local.start(replace(wanted, module_arguments=module_arguments))
+        cluster = local.start(ClusterOptions(data=data, shards=shards, port=port, bus_offset=shards, threads=threads))
         try:
             if prepared:
                 asyncio.run(_prepare(settings_of(cluster), vectors))

@@ -114,12 +114,12 @@ def start_failed(config: NodeConfig) -> SetupError:
     return SetupError(f"redis-server on port {config.port} ended at once; its log says: {last_lines(config.folder)}")
 
 
-def last_lines(folder: Path, count: int = 3) -> str:
+def last_lines(folder: Path) -> str:
     try:
         lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return f"nothing ({folder / LOG} is missing)"
-    return " / ".join(line.strip() for line in lines[-count:]) or "nothing"
+    return " / ".join(line.strip() for line in lines[-3:]) or "nothing"
 
 
 def configuration(config: NodeConfig) -> str:

@@ -74,10 +74,10 @@ class Cluster:
         own = self._master.id if self._master else None
         return [node for node in self._nodes or () if node.role == "master" and node.slots and node.id != own]
 
-    async def ask_peers(self, command: Sequence[Argument], patience: float = REPLY_TIMEOUT) -> list[Any | Exception]:
+    async def ask_peers(self, command: Sequence[Argument]) -> list[Any | Exception]:
         """Sends a command to every other master at once; what fails is an exception in its place."""
         nodes = await self.other_masters()
-        return list(await asyncio.gather(*(self.ask(node, command, patience) for node in nodes)))
+        return list(await asyncio.gather(*(self.ask(node, command, REPLY_TIMEOUT) for node in nodes)))
 
     async def ask_owner(self, key: str, command: Sequence[Argument]) -> Any:
         """Asks the other master that has the key's slot. Raises ResponseError."""

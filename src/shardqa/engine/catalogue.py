@@ -203,11 +203,11 @@ class Catalogue:
             secret = await self._shards.by_key(key, "SET", new, "NX", "GET", "EX", SECRET_SECONDS) or new
         return secret if isinstance(secret, bytes) else str(secret).encode()
 
-    async def every_document(self, corpus: str | None = None, page: int = MAX_PAGE) -> AsyncIterator[DocumentInfo]:
+    async def every_document(self, corpus: str | None = None) -> AsyncIterator[DocumentInfo]:
         """Yields every document of a corpus. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
-            documents = await self.documents(corpus, cursor, page)
+            documents = await self.documents(corpus, cursor, MAX_PAGE)
             if documents.failed:
                 raise ClusterUnavailable(f"{', '.join(documents.failed)} did not answer; see 'shardqa status'")
             for document in documents.documents:

@@ -25,14 +25,14 @@ def is_wanted() -> bool:
     return any(os.environ.get(name) for name in ENDPOINTS)
 
 
-def configure(service: str = "shardqa") -> None:
+def configure() -> None:
     """Sends spans to the collector that the environment names. Raises ImportError without the extra `otel`."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    name = os.environ.get("OTEL_SERVICE_NAME", service)
+    name = os.environ.get("OTEL_SERVICE_NAME", "shardqa")
     provider = TracerProvider(resource=Resource.create({"service.name": name}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     use(provider.get_tracer("shardqa"))

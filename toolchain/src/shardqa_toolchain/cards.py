@@ -109,10 +109,10 @@ class Card:
         """The card with one more step, the newest."""
         return replace(self, steps=(*self.steps, step))
 
-    def with_size(self, what: str, value: float, unit: str, setting: str = "") -> Card:
-        """The card with a size; one of the same thing and setting gives way."""
-        new = Figure(what, float(value), unit, setting)
-        kept = (one for one in self.sizes if (one.what, one.setting) != (what, setting))
+    def with_size(self, what: str, value: float, unit: str) -> Card:
+        """The card with a size; one of the same thing gives way."""
+        new = Figure(what, float(value), unit)
+        kept = (one for one in self.sizes if one.what != what)
         return replace(self, sizes=(*kept, new))
 
 

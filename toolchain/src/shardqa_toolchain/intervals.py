@@ -31,12 +31,11 @@ def compared(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     figure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    seed: int = 0,
 ) -> Interval:
     """The second's figure less the first's, over the same rows, [rows, counts]; ``figure`` is of sums of counts."""
     assert before.shape == after.shape, (before.shape, after.shape)
     rows = len(before)
-    draws = np.random.default_rng(seed).multinomial(rows, [1 / rows] * rows, RESAMPLES)
+    draws = np.random.default_rng(0).multinomial(rows, [1 / rows] * rows, RESAMPLES)
     low, high = np.percentile(figure(draws @ after) - figure(draws @ before), (2.5, 97.5))
     difference = figure(after.sum(axis=0)) - figure(before.sum(axis=0))
     return Interval(float(difference), float(low), float(high))

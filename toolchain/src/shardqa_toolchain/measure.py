@@ -69,9 +69,9 @@ class Read:
         return float(metrics.exact_match(self.answer, self.question.answers)) if self.question.answers else 0.0
 
 
-def measure(folder: Path, questions: Path, limit: int | None = None, threads: int = 1, seed: int = 0) -> Scores:
+def measure(folder: Path, questions: Path, limit: int | None = None, threads: int = 1) -> Scores:
     """Read ``limit`` questions drawn at random (all unless given) and score the answers; raises BadData, BadModel."""
-    return scores(list(read_all(folder, questions, limit, threads, seed, answerable=True)))
+    return scores(list(read_all(folder, questions, limit, threads, answerable=True)))
 
 
 def scores(reads: Sequence[Read]) -> Scores:
@@ -90,28 +90,25 @@ def read_all(
     questions: Path,
     limit: int | None = None,
     threads: int = 1,
-    seed: int = 0,
     answerable: bool = False,
 ) -> Iterator[Read]:
     """Read ``limit`` questions drawn at random (all unless given) in their paragraphs; only ``answerable`` ones if so.
 
     Raises BadData when there is none, BadModel for a folder that is no reader.
     """
-    found = readings(folder, questions, limit, seed, answerable)
+    found = readings(folder, questions, limit, answerable)
     # Here, since what another library answers is scored too, by processes whose memory is measured.
     from shardqa.models.session import ReaderSession
 
     yield from read_with(ReaderSession(folder, threads).read, found)
 
 
-def readings(
-    folder: Path, questions: Path, limit: int | None = None, seed: int = 0, answerable: bool = True
-) -> list[QuestionRows]:
+def readings(folder: Path, questions: Path, limit: int | None = None, answerable: bool = True) -> list[QuestionRows]:
     """``limit`` questions drawn at random (all unless given) with their paragraphs, cut for the folder's reader.
 
     Raises BadData when there is none, BadModel for a folder without a tokenizer.
     """
-    found = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed, answerable))
+    found = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, answerable))
     if not found:
         raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
     return found
@@ -132,13 +129,13 @@ def read_with(
 
 
 def _readings(
-    tokenizer: Tokenizer, questions: squad.QuestionSet, limit: int | None, seed: int, answerable: bool
+    tokenizer: Tokenizer, questions: squad.QuestionSet, limit: int | None, answerable: bool
 ) -> Iterator[QuestionRows]:
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
     tokens: dict[str, PassageTokens] = {}
     asked = [one for one in questions.questions if (one.answers or not answerable) and one.document in texts]
     if limit is not None and limit < len(asked):
-        asked = random.Random(seed).sample(asked, limit)
+        asked = random.Random(0).sample(asked, limit)
     for question in asked:
         assert question.document is not None
         text = texts[question.document]

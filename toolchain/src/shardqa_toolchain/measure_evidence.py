@@ -37,14 +37,14 @@ class SentenceScores:
     relevance_auroc: float | None
 
 
-def measure(folder: Path, file: Path, limit: int | None = None, threads: int = 1, seed: int = 0) -> SentenceScores:
+def measure(folder: Path, file: Path, limit: int | None = None, threads: int = 1) -> SentenceScores:
     """Read ``limit`` records drawn at random (all unless given).
 
     Raises BadData for a file without questions that can be read, BadModel for a reader without these outputs.
     """
     records = evidence_lines.read(file)
     if limit is not None and limit < len(records):
-        records = random.Random(seed).sample(records, limit)
+        records = random.Random(0).sample(records, limit)
     tokenizer, network = Tokenizer.load(folder), open_network(folder, threads).network
     counts: list[EvidenceCounts] = []
     relevance: list[float] = []

@@ -1,12 +1,12 @@
-"""Crops and blanks: a row with less to learn by heart, that still points at its answer."""
+"""Crops: a row with less to learn by heart, that still points at its answer."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.models.reader import CLS, MASK, SEP, join
+from shardqa.models.reader import CLS, SEP, join
 from shardqa_toolchain.training.batches import UNSAID, LearningRow
-from shardqa_toolchain.training.spans import CROP_MARGIN, blank, crop
+from shardqa_toolchain.training.spans import CROP_MARGIN, crop
 
 QUESTION = np.arange(50, 55, dtype=np.int32)
 FIRST = len(QUESTION) + 2  # token of the passage in the row
@@ -66,18 +66,3 @@ def test_crops_with_and_without_answer_are_as_long() -> None:
     with_answer = [len(crop(row(150, (at, at)), random)) for at in random.integers(0, 150, 2000).tolist()]
     without = [len(crop(row(150, None), random)) for _ in range(2000)]
     assert abs(np.mean(with_answer) - np.mean(without)) < 3
-
-
-@given(answered(), st.floats(0, 1), SEEDS)
-def test_blanks_stand_in_for_words_and_nothing_else(whole: LearningRow, share: float, seed: int) -> None:
-    blanked = blank(whole, share, np.random.default_rng(seed))
-    changed = blanked.input_ids != whole.input_ids
-    assert set(blanked.input_ids[changed].tolist()) <= {MASK}
-    assert not np.isin(whole.input_ids[changed], (CLS, SEP)).any()
-    assert (blanked.start, blanked.end) == (whole.start, whole.end)
-
-
-def test_as_many_words_are_blank_as_asked_for() -> None:
-    random = np.random.default_rng(3)
-    blanks = [float(np.mean(blank(row(300, None), 0.2, random).input_ids == MASK)) for _ in range(200)]
-    assert abs(np.mean(blanks) - 0.2) < 0.02

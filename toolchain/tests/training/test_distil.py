@@ -21,7 +21,7 @@ def recipe(folder: Path, **teaching: object) -> Recipe:
     data = Data(train=(str(train),), held_out=0.0)
     settings = {"teachers": (str(tiny.checkpoint(folder / "teacher", layers=4)),), **teaching}
     start = str(tiny.checkpoint(folder / "start", layers=2, seed=3))
-    return Recipe(start, 0.0, data, Schedule(passes=1, tokens=512, rate=0.01), Teaching(**settings))  # type: ignore[arg-type]
+    return Recipe(start, data, Schedule(passes=1, tokens=512, rate=0.01), Teaching(**settings))  # type: ignore[arg-type]
 
 
 def layers_of(folder: Path) -> int:

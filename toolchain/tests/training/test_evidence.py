@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from shardqa.errors import BadData, BadModel
+from shardqa.errors import BadModel
 from shardqa.models import shipped
 from shardqa.models.reader import Row, join
 from shardqa_toolchain import evidence_lines
@@ -63,7 +63,7 @@ def recipe(folder: Path, passes: float = 60, **changes: Any) -> Recipe:
     lines(measured / "some.jsonl.gz")
     data = Data(train=train, held_out=0.0, negatives=0.0, measured=str(measured))
     schedule = Schedule(passes=passes, tokens=512, rate=0.01)
-    return replace(Recipe(str(start), 0.0, data, schedule, evidence=True), **changes)
+    return replace(Recipe(str(start), data, schedule, evidence=True), **changes)
 
 
 def teaching(folder: Path, evidence: bool = True, **settings: Any) -> Teaching:
@@ -102,19 +102,6 @@ def test_a_question_that_sentences_answer_points_at_no_span(evidence_rows: list[
     assert (no.start, no.end, no.answers) == (0, 0, False)
     batch = collate([yes])
     assert losses.span_loss(torch.randn(1, batch.input_ids.shape[1], 2), batch, loop.CPU).item() == 0
-
-
-def test_evidence_alone_can_be_learnt(tmp_path: Path) -> None:
-    one = recipe(tmp_path, passes=2, evidence_only=True)
-    qa.train(one, tmp_path / "out", tmp_path / "work")
-    start, learnt = load_reader(Path(one.start), evidence=True), load_reader(tmp_path / "out")
-    moved = {name for name, value in learnt.state_dict().items() if not torch.equal(value, start.state_dict()[name])}
-    assert moved == {"evidence.weight", "evidence.bias", "relevance.weight", "relevance.bias"}
-
-
-def test_evidence_alone_can_be_learnt_where_there_is_such_an_output_only(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="set evidence = true"):
-        qa.train(recipe(tmp_path, evidence=False, evidence_only=True), tmp_path / "out", tmp_path / "work")
 
 
 def test_places_that_may_answer_have_no_label(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def recipe(folder: Path, passes: float = 40, **data: object) -> Recipe:
     start = tiny.checkpoint(folder / "start")
     train = tiny.question_set(folder / "train.json")
     settings = {"train": (str(train),), "held_out": 0.0, "negatives": 1.0, **data}
-    return Recipe(str(start), 0.0, Data(**settings), Schedule(passes=passes, tokens=512, rate=0.01))  # type: ignore[arg-type]
+    return Recipe(str(start), Data(**settings), Schedule(passes=passes, tokens=512, rate=0.01))  # type: ignore[arg-type]
 
 
 def test_a_tiny_reader_learns_its_questions(tmp_path: Path) -> None:

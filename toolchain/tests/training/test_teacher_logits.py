@@ -91,7 +91,7 @@ def recipe(folder: Path) -> Recipe:
     teacher = str(tiny.checkpoint(folder / "teacher", 2))
     schedule = Schedule(passes=4, tokens=128, rate=0.003)
     settings = Teaching((teacher,), kept=str(folder / "kept"))
-    return Recipe(teacher, 0.0, Data(train=(str(train),), held_out=0.0), schedule, settings)
+    return Recipe(teacher, Data(train=(str(train),), held_out=0.0), schedule, settings)
 
 
 def distilled(settings: Recipe, out: Path) -> dict[str, Any]:

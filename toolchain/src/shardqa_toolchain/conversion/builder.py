@@ -58,9 +58,9 @@ TOKENS_IN = tuple(
 )
 
 
-def model_of(graph: GraphBuilder, outputs: Sequence[Output], inputs: Sequence[Output] = TOKENS_IN) -> onnx.ModelProto:
-    """A model of what has piled up, with `network`'s inputs unless others are given."""
-    given = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in inputs]
+def model_of(graph: GraphBuilder, outputs: Sequence[Output]) -> onnx.ModelProto:
+    """A model of what has piled up, with `network`'s inputs."""
+    given = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in TOKENS_IN]
     results = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in outputs]
     body = helper.make_graph(graph.nodes, "reader", given, results, graph.constants)
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]

@@ -140,15 +140,13 @@ def distil(
     Raises BadData, BadModel, SetupError as `qa.train` does.
     """
     teaching = recipe.teaching.checked()
-    if recipe.evidence_only:
-        raise BadData("evidence_only is for `train qa`: teachers teach spans; leave it out")
     folders = [Path(name) for name in teaching.teachers]
     origin = Path(recipe.start)
     _same_words([*folders, origin])
     with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
         teachers = [load_reader(one).eval() for one in folders]
-        student = load_reader(origin, recipe.dropout, recipe.evidence)
+        student = load_reader(origin, recipe.evidence)
         prepared = prepare(recipe.data, Tokenizer.load(origin))
         task = distil_task(student, teachers, prepared, recipe)
         with _storing(teaching, folders, task.channels) as task.store:

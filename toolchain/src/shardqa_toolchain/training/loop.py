@@ -109,7 +109,7 @@ def sow(seed: int) -> None:
 
 @contextlib.contextmanager
 def measuring(network: nn.Module) -> Iterator[None]:
-    """The network without dropout and gradients, in the device's precision."""
+    """The network without gradients, in the device's precision."""
     was_training = network.training
     network.eval()
     with torch.no_grad(), precision(next(network.parameters()).device):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shardqa.errors import BadData, BadModel
+from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.families import RELATIVE_TABLE
 
 MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0, and bfloat16 holds the number
@@ -97,7 +97,7 @@ class Layer(nn.Module):
         self.narrow = nn.Linear(size.width, sizes.hidden)
         self.output_norm = nn.LayerNorm(sizes.hidden, sizes.epsilon)
 
-    def forward(self, hidden: Tensor, bias: Tensor, dropout: float) -> Tensor:
+    def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
         """Takes hidden [batch, tokens, hidden] and a bias of the logits, [batch, 1 or heads, 1 or tokens, tokens]."""
         batch, tokens, _ = hidden.shape
         packed = self.qkv(hidden).view(batch, tokens, 3, self.heads, self.head_size)
@@ -105,22 +105,18 @@ class Layer(nn.Module):
         # Written out: on CPU torch's fused attention is a third slower for rows of a few hundred tokens.
         logits = (query / math.sqrt(self.head_size)) @ key.transpose(-1, -2)
         weights = (logits + bias.to(logits.dtype)).softmax(-1)
-        weights = functional.dropout(weights, dropout, self.training)
         context = (weights @ value).transpose(1, 2).reshape(batch, tokens, -1)
-        mixed = functional.dropout(self.mix(context), dropout, self.training)
-        hidden = self.attention_norm(hidden + mixed)
-        narrowed = self.narrow(functional.gelu(self.widen(hidden)))
-        output: Tensor = self.output_norm(hidden + functional.dropout(narrowed, dropout, self.training))
+        hidden = self.attention_norm(hidden + self.mix(context))
+        output: Tensor = self.output_norm(hidden + self.narrow(functional.gelu(self.widen(hidden))))
         return output
 
 
 class Encoder(nn.Module):
     """BERT without a head."""
 
-    def __init__(self, sizes: Sizes, dropout: float = 0.0) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.dropout = dropout
         self.embeddings = Embeddings(sizes)
         self.relative = nn.Embedding(sizes.buckets, sizes.layers[0].heads) if sizes.buckets else None
         self.layers = nn.ModuleList(Layer(sizes, size) for size in sizes.layers)
@@ -133,7 +129,7 @@ class Encoder(nn.Module):
             places = buckets(input_ids.shape[1], self.sizes.buckets).to(input_ids.device)
             bias = bias + self.relative(places).permute(2, 0, 1)
         for layer in self.layers:
-            hidden.append(layer(hidden[-1], bias, self.dropout))
+            hidden.append(layer(hidden[-1], bias))
         return hidden
 
 
@@ -162,10 +158,10 @@ class ReaderLogits(NamedTuple):
 class SpanReader(nn.Module):
     """A BERT that points at an answer's first and last token; perhaps also at the sentences that answer."""
 
-    def __init__(self, sizes: Sizes, dropout: float = 0.0, evidence: bool = False) -> None:
+    def __init__(self, sizes: Sizes, evidence: bool = False) -> None:
         """``evidence`` adds the outputs evidence and relevance."""
         super().__init__()
-        self.encoder = Encoder(sizes, dropout)
+        self.encoder = Encoder(sizes)
         self.qa_outputs = nn.Linear(sizes.hidden, 2)
         self.evidence = nn.Linear(sizes.hidden, 1) if evidence else None
         self.relevance = nn.Linear(sizes.hidden, 1) if evidence else None
@@ -181,14 +177,6 @@ class SpanReader(nn.Module):
         evidence = self.evidence(hidden).squeeze(-1) if self.evidence is not None else None
         relevance = self.relevance(hidden[:, 0]).squeeze(-1) if self.relevance is not None else None
         return ReaderLogits(self.qa_outputs(hidden), evidence, relevance)
-
-    def learn_evidence_only(self) -> None:
-        """Leave all weights but those of evidence and relevance as they are. Raises BadData where there are none."""
-        if self.evidence is None or self.relevance is None:
-            raise BadData("evidence_only is true, but the reader has no such outputs; set evidence = true, too")
-        self.requires_grad_(False)
-        self.evidence.requires_grad_(True)
-        self.relevance.requires_grad_(True)
 
     def heads(self) -> dict[str, nn.Linear]:
         """Returns the heads by the names of their tensors in a checkpoint."""

@@ -45,9 +45,7 @@ def train(
     start = Path(recipe.start)
     with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
-        network = load_reader(start, recipe.dropout, recipe.evidence)
-        if recipe.evidence_only:
-            network.learn_evidence_only()
+        network = load_reader(start, recipe.evidence)
         prepared = prepare(recipe.data, Tokenizer.load(start))
         task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
         last = loop.train(task, recipe.schedule, work, identity(recipe), report)

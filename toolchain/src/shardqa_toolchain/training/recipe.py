@@ -14,7 +14,6 @@ class Data:
     train: tuple[str, ...] = ()
     negatives: float = 0.1  # hard negatives a pass, as a share of the answerable questions
     crops: float = 0.0  # share of the rows of which a pass sees only a piece around the answer, another in each pass
-    blanks: float = 0.0  # share of the wordpieces that a pass sees as [MASK], others in each pass
     held_out: float = 0.02  # share of the articles that is never learnt from, for calibration and for the held-out loss
     measured: str = ""  # folder of files that the run's figures are of, and that are never learnt from; see `mix`
     max_row: int = 320  # tokens of a row; longer paragraphs are read in windows
@@ -27,7 +26,6 @@ class Data:
             ("train", bool(self.train), "one SQuAD file or more"),
             ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
             ("crops", 0 <= self.crops <= 1, "0 to 1"),
-            ("blanks", 0 <= self.blanks < 1, "0 or more, below 1"),
             ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
         )
@@ -56,12 +54,10 @@ class Teaching:
 @dataclass(frozen=True, slots=True)
 class Recipe:
     start: str = ""  # folder of the checkpoint to start from
-    dropout: float = 0.0
     data: Data = field(default_factory=Data)
     schedule: Schedule = field(default_factory=Schedule)
     teaching: Teaching = field(default_factory=Teaching)
     evidence: bool = False  # whether the reader gets the outputs evidence and relevance where the start has none
-    evidence_only: bool = False  # these outputs alone learn: spans stay as the start gives them
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -18,14 +18,14 @@ WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
 
 
-def load_reader(folder: Path, dropout: float = 0.0, evidence: bool = False) -> SpanReader:
+def load_reader(folder: Path, evidence: bool = False) -> SpanReader:
     """A reader with a checkpoint's weights; heads that the checkpoint lacks are fresh, as for fine-tuning.
 
     It has the outputs evidence and relevance where the checkpoint has them, or where ``evidence`` says so. Raises
     BadModel for a folder that is no BERT or whose tensors are missing or misshapen.
     """
     start = Checkpoint.load(folder, also=(RELATIVE,))
-    network = SpanReader(Sizes.of(start.config, start.weights), dropout, evidence or start.has_evidence)
+    network = SpanReader(Sizes.of(start.config, start.weights), evidence or start.has_evidence)
     load_encoder(network.encoder, start.weights)
     with torch.no_grad():
         for name, parameter in head_tensors(network).items():

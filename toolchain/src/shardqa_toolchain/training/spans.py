@@ -1,13 +1,13 @@
 """The task of reading: examples into rows, and the loss of pointing at the wrong token or sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shardqa.models.reader import CLS, MASK, SEP, Row
+from shardqa.models.reader import Row
 from shardqa_toolchain.measure import windows
 from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningBatch, LearningRow, collate
 from shardqa_toolchain.training.examples import Example
@@ -72,12 +72,6 @@ def _held(row: LearningRow, first: int, last: int, random: np.random.Generator) 
     return (int(random.integers(first, last + 1)),) * 2
 
 
-def blank(row: LearningRow, share: float, random: np.random.Generator) -> LearningRow:
-    """The row with [MASK], which BERTs know from pretraining, in place of so many of its wordpieces; markers stay."""
-    hidden = (random.random(len(row)) < share) & (row.input_ids != CLS) & (row.input_ids != SEP)
-    return replace(row, input_ids=np.where(hidden, MASK, row.input_ids))
-
-
 @dataclass(slots=True)
 class SpanTask:
     """Learn spans from examples and from a part of the hard negatives; what is drawn is drawn anew each pass."""
@@ -113,6 +107,5 @@ class SpanTask:
             chosen = random.permutation(len(self.negatives))[: round(self.data.negatives * len(self.negatives))]
             rows = self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]
             cut = random.random(len(rows)) < self.data.crops
-            rows = [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]
-            self._drawn = {passed: [blank(row, self.data.blanks, random) for row in rows] if self.data.blanks else rows}
+            self._drawn = {passed: [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]}
         return self._drawn[passed]
