@@ -25,7 +25,7 @@ START, END = SPANS = ("start_logits", "end_logits")
 EVIDENCE, RELEVANCE = "evidence", "relevance"
 """Outputs that a reader may have, float32 [rows, tokens] and [rows]."""
 
-PAD, CLS, SEP, MASK = 0, 101, 102, 103
+PAD, CLS, SEP = 0, 101, 102
 """Ids of the special tokens in BERT's uncased vocabulary."""
 
 MAX_ROW_TOKENS = 512

@@ -122,11 +122,6 @@ class Tokenizer:
             )
         return ids
 
-    def id_of(self, piece: str) -> int | None:
-        """The id of a wordpiece or special token of the vocabulary; None when it is not there."""
-        number: int | None = self._pieces.token_to_id(piece)
-        return number
-
     def _encode(self, parts: list[str], fault: type[ShardqaError]) -> list[tokenizers.Encoding]:
         """A batch, also of one: it alone leaves the interpreter's lock to others."""
         try:

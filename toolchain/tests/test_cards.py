@@ -142,7 +142,7 @@ def test_an_address_is_of_content_not_of_card_notes_or_place(tmp_path: Path) -> 
 
 
 def test_a_folder_without_a_network_has_no_address(tmp_path: Path) -> None:
-    with pytest.raises(BadModel, match=r"none of model\.onnx, model\.safetensors, model\.pt is there"):
+    with pytest.raises(BadModel, match=r"none of model\.onnx, model\.safetensors is there"):
         address(tmp_path)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from shardqa.errors import BadModel
 from shardqa.models.shipped import CARD_FILE, sha256
 
-NETWORK_FILES = ("model.onnx", "model.safetensors", "model.pt")
+NETWORK_FILES = ("model.onnx", "model.safetensors")
 """One of these makes a folder a model."""
 
 MODEL_FILES = (*NETWORK_FILES, "tokenizer.json", "config.json", "scoring.json")

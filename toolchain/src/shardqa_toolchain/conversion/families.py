@@ -11,8 +11,6 @@ from typing import Any
 
 from shardqa.errors import BadModel
 
-READER = "BertForQuestionAnswering"  # what transformers calls a BERT with a span head
-
 KNOWN = "BERT, DistilBERT and ELECTRA can be read"
 
 MPNET = "mpnet"  # the family that numbers BERT's wordpieces in its own way and has RELATIVE places

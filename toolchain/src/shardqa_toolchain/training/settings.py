@@ -36,9 +36,9 @@ def section(path: Path, name: str, kind: type[Section], table: dict[str, Any]) -
     return kind(**table)
 
 
-def checked(settings: Section, rules: Iterable[tuple[str, bool, str]]) -> Section:
+def checked(settings: Section, rules: Iterable[tuple[str, bool, str]], where: str = "") -> Section:
     """Returns the settings; raises BadData by the first rule broken: (setting, whether it fits, what is needed)."""
     for name, fits, needed in rules:
         if not fits:
-            raise BadData(f"{name} is {getattr(settings, name)!r}, {needed} is needed")
+            raise BadData(f"{where}{name} is {getattr(settings, name)!r}, {needed} is needed")
     return settings
