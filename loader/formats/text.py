@@ -1,29 +1,33 @@
-"""Plain text: a file is a document, unless it begins with a `# Title` line; then each such line begins one."""
+"""Plain text: a file is a document; but where a .txt begins with a `# Title` line, each such line begins one."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from shardqa import checks
 from shardqa.loader.source_file import Item, SourceFile
 
 PAGE = "# "
+NAME = re.compile(r"\.te?xt(?:\.gz)?\Z", re.IGNORECASE)
+PAGES = re.compile(r"(?:\s*\n)?# .*(?:\n(?!#)|\Z)")  # two such lines are the comment that settings begin with
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     lines = source.lines()
-    start = list(_to_first_words(lines))
-    if start and start[-1].startswith(PAGE):
-        yield from _pages(source, chain(start[-1:], lines))
+    start = list(_beginning(lines))
+    if NAME.search(source.name) and PAGES.match("\n".join(start)):
+        yield from _pages(source, chain(start, lines))
     else:
         yield source.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))
 
 
-def _to_first_words(lines: Iterator[str]) -> Iterator[str]:
-    """Yields the lines up to and with the first that is not blank."""
+def _beginning(lines: Iterator[str]) -> Iterator[str]:
+    """Yields the lines up to the first that is not blank, and one more."""
     for line in lines:
         yield line
         if line.strip():
+            yield from islice(lines, 1)
             return
 
 

@@ -23,7 +23,7 @@ BUDGETS = {
     "cluster": 1_140,
     "docs": 440,
     "gears_functions": 6_320,
-    "loader": 9_155,
+    "loader": 9_160,
     "models": 2_050,
     "module": 550,
     "module/src": 12_020,
