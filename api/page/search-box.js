@@ -117,7 +117,7 @@ class SearchBox extends HTMLElement {
 /** What to say where nothing is sure, and where the documents say nothing of it. */
 function unsaid({ parts, absent }) {
   if (parts.length > 0) return "No sure answer. These sentences come nearest:";
-  return absent.length > 0 ? `The documents don’t mention ${absent.join(" or ")}.` : "The documents don’t say.";
+  return absent.length > 0 ? `The documents don’t mention ${absent.join(" or ")}.` : "No answer was found. Other words may find one.";
 }
 
 /** Whether there is more to quote than the answer; a table's row is a sentence that shardqa wrote, not one of the file. */

@@ -20,7 +20,7 @@ from shardqa.api.state import Shared
 from shardqa.http_schema import Question
 from shardqa.schema import Answer
 
-NOTHING = "The documents don't say."
+NOTHING = "No answer was found in the documents."
 
 router = APIRouter(prefix="/v1", tags=["openings"], route_class=Route)
 

@@ -18,7 +18,9 @@ def verdict(absent: Sequence[str], parts: Sequence[object]) -> str:
     """A few words for people to whom nothing is answered."""
     if parts:
         return "no sure answer"
-    return f"the documents don't mention {' or '.join(absent)}" if absent else "the documents don't say"
+    if absent:
+        return f"the documents don't mention {' or '.join(absent)}"
+    return "no answer was found; other words may find one"
 
 
 @dataclass(frozen=True, slots=True)

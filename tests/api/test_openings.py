@@ -40,7 +40,7 @@ def test_a_chat_is_answered_in_the_documents_own_words_with_citations(api: Serve
         assert http.get(cited["url"]).json()["id"] == "a mill"
         parts = [{"type": "text", "text": "zzz?"}]
         nothing = http.post("/v1/chat/completions", json=chat(corpus, parts)).json()["choices"][0]["message"]
-        assert (nothing["content"], nothing["annotations"]) == ("The documents don't say.", [])
+        assert (nothing["content"], nothing["annotations"]) == ("No answer was found in the documents.", [])
         problem(http.post("/v1/chat/completions", json=chat("nowhere", "Who?")), 404, "unknown_corpus")
 
 
