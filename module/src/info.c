@@ -151,6 +151,16 @@ static void content_section(RedisInfoCtx *ctx) {
     number(ctx, "hooks", gears.hooks);
 }
 
+/* Of a type that workers send; `?` for any other, empty for 0. */
+static const char *frame_name(uint8_t type) {
+    static const char *const names[UINT8_MAX + 1] = {
+        [0] = "", [FRAME_READY] = "READY", [FRAME_REPLY] = "REPLY", [FRAME_TENSORS] = "TENSORS", [FRAME_CALL] = "CALL",
+        [FRAME_REGISTER] = "REGISTER", [FRAME_UNREGISTER] = "UNREGISTER", [FRAME_WATCH] = "WATCH", [FRAME_LOG] = "LOG",
+        [FRAME_STATS] = "STATS", [FRAME_RELEASE] = "RELEASE", [FRAME_PROGRESS] = "PROGRESS", [FRAME_LOCK] = "LOCK",
+        [FRAME_UNLOCK] = "UNLOCK", [FRAME_DONE] = "DONE", [FRAME_RAN] = "RAN", [FRAME_DAG_DONE] = "DAG_DONE"};
+    return names[type] ? names[type] : "?";
+}
+
 /* From a client's command to its reply; of frames the main thread's own time. */
 static void latency_section(RedisInfoCtx *ctx) {
     redis.InfoAddSection(ctx, "latency");
@@ -159,7 +169,7 @@ static void latency_section(RedisInfoCtx *ctx) {
     latency(ctx, "execute", &ai.execute_latency);
     latency(ctx, "frame", &shardqa.frame_latency);
     number(ctx, "frame_us_longest", (long long)shardqa.longest_frame_us);
-    redis.InfoAddFieldCString(ctx, "frame_longest", shardqa.longest_frame ? shardqa.longest_frame : "");
+    redis.InfoAddFieldCString(ctx, "frame_longest", frame_name(shardqa.longest_frame));
 }
 
 /* Fields of STATS that are shown apart: a line for each registration. */

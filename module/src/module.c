@@ -80,7 +80,7 @@ static void forget_worker(void) {
 
 /* Frames of these two rooms that change data. */
 static bool frame_writes(const struct frame *frame) {
-    enum frame_type type = frame->type;
+    uint8_t type = frame->type;
     return type == FRAME_TENSORS || type == FRAME_DAG_DONE || type == FRAME_REGISTER || type == FRAME_UNREGISTER;
 }
 

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import networkx
 import pytest
 
+from shardqa.worker.frames import Type
 from tests.unit.test_words import PARTICIPLES
 
 SOURCE = Path(__file__).parents[2] / "module" / "src"
@@ -24,14 +26,6 @@ def calls() -> dict[str, set[str]]:
     }
 
 
-def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    reached, border = set[str](), {start}
-    while border:
-        border = {following for file in border for following in graph[file]} - reached
-        reached |= border
-    return reached
-
-
 @pytest.mark.parametrize("room", KNOWN)
 def test_a_room_includes_itself_and_what_is_below_it(room: str) -> None:
     paths = sorted((SOURCE / room).glob("*.[ch]"))
@@ -41,11 +35,9 @@ def test_a_room_includes_itself_and_what_is_below_it(room: str) -> None:
 
 
 def test_no_more_than_two_files_call_each_other_in_a_ring() -> None:
-    graph = calls()
+    graph = networkx.DiGraph((file, other) for file, others in calls().items() for other in others)
     assert len(graph) > 40
-    reached = {file: reachable(graph, file) for file in graph}
-    rings = [{other for other in reached[file] if file in reached[other]} for file in graph]
-    assert not [sorted(ring) for ring in rings if len(ring) > 2]
+    assert not [sorted(ring) for ring in networkx.strongly_connected_components(graph) if len(ring) > 2]
 
 
 def test_no_parameter_field_or_variable_is_a_participle() -> None:
@@ -54,3 +46,11 @@ def test_no_parameter_field_or_variable_is_a_participle() -> None:
     assert not [
         f"{path.name}: {name}" for path in paths for name in declared.findall(NO_CODE.sub(" ", path.read_text()))
     ]
+
+
+def test_frames_have_the_same_types_in_c_in_the_worker_and_on_their_page() -> None:
+    code = "\n".join(path.read_text() for path in SOURCE.glob("*/*.h"))
+    page = (SOURCE.parents[1] / "docs" / "frames.md").read_text()
+    types = {name: str(type.value) for name, type in Type.__members__.items()}
+    assert dict(re.findall(r"FRAME_((?!HEADER|VERSION)\w+) = (\d+)", code)) == types
+    assert {name: number for number, name in re.findall(r"^\| (\d+) \| ([A-Z_]+) \|", page, re.MULTILINE)} == types

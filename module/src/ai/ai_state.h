@@ -1,13 +1,26 @@
-/* What the module knows of models, beside core/state.h. */
+/* What the module knows of models, and their frames, beside core. */
 #ifndef SHARDQA_AI_STATE_H
 #define SHARDQA_AI_STATE_H
 
 #include <stdint.h>
 
+#include "core/frame.h"
 #include "core/latency.h"
 #include "core/redis_api.h"
 
 struct model;
+
+/* Types of the frames of AI.*, beside those of core. */
+enum {
+    FRAME_MODELLOAD = 7,
+    FRAME_MODELDROP = 8,
+    FRAME_EXECUTE = 9,
+    FRAME_SCRIPT = 32,
+    FRAME_DAG = 33,
+    FRAME_TENSORS = 66,
+    FRAME_RAN = 80,
+    FRAME_DAG_DONE = 81
+};
 
 struct ai_state {
     struct model *models;     /* list of all live models; each holds one reference of its own */

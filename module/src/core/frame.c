@@ -26,34 +26,23 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
     if (payload > FRAME_MAX_PAYLOAD || head[5] != 0 || version != FRAME_VERSION) return FRAME_MALFORMED;
     *size = FRAME_HEADER + (size_t)payload;
     if (length < *size) return FRAME_PARTIAL;
-    frame->type = (enum frame_type)head[4];
+    frame->type = head[4];
     frame->id = read_u64(data + 8);
     frame->payload = data + FRAME_HEADER;
     frame->length = payload;
     return FRAME_COMPLETE;
 }
 
-/* Is it a frame that workers send, and a well-formed list? */
+/* Whether some room takes this type is told when it takes effect. */
 bool frame_from_worker_is_valid(const struct frame *frame) {
     struct frame_list list;
-    if ((frame->type < FRAME_READY || frame->type > FRAME_DONE) && frame->type != FRAME_RAN &&
-        frame->type != FRAME_DAG_DONE)
-        return false;
+    if (frame->type < FRAME_READY) return false;
     if (frame->type == FRAME_REPLY) return true; /* RESP, of which one bad value costs its own request alone */
     return frame_list_open(frame->payload, frame->length, &list);
 }
 
-/* Of a type that workers send, for INFO; `?` for any other. */
-const char *frame_name(enum frame_type type) {
-    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL",     "REGISTER", "UNREGISTER", "WATCH",
-                                        "LOG",   "STATS", "RELEASE", "PROGRESS", "LOCK",     "UNLOCK",     "DONE"};
-    if (type == FRAME_RAN) return "RAN";
-    if (type == FRAME_DAG_DONE) return "DAG_DONE";
-    return type >= FRAME_READY && type <= FRAME_DONE ? names[type - FRAME_READY] : "?";
-}
-
 /* The 16 bytes before each payload (docs/frames.md). */
-void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload) {
+void frame_header(char header[FRAME_HEADER], uint8_t type, uint64_t id, size_t payload) {
     assert(payload <= FRAME_MAX_PAYLOAD);
     write_u32(header, (uint32_t)payload);
     header[4] = (char)type;
@@ -65,7 +54,7 @@ void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, 
 }
 
 /* Length and count are filled in by frame_end. */
-void frame_begin(struct frame_writer *writer, enum frame_type type, uint64_t id) {
+void frame_begin(struct frame_writer *writer, uint8_t type, uint64_t id) {
     char header[FRAME_HEADER + 4] = {0}; /* and the place of the item count */
     *writer = (struct frame_writer){0};
     frame_header(header, type, id, 0);

@@ -13,47 +13,22 @@ enum { FRAME_HEADER = 16, FRAME_VERSION = 2 };
 #define FRAME_MAX_PAYLOAD ((size_t)1 << 30)
 #define FRAME_SPARE ((size_t)1 << 20) /* what small items of a frame may take beside its big ones */
 
-enum frame_type {
-    /* module -> worker */
-    FRAME_HELLO = 1,
-    FRAME_SESSION = 2,
-    FRAME_START = 3,
-    FRAME_REQUEST = 4,
-    FRAME_MISS = 5,
-    FRAME_EVENT = 6,
-    FRAME_MODELLOAD = 7,
-    FRAME_MODELDROP = 8,
-    FRAME_EXECUTE = 9,
-    FRAME_CANCEL = 10,
-    FRAME_CALLED = 11,
-    FRAME_ROLE = 12,
-    FRAME_RESYNC = 13,
-    FRAME_FORGET = 14,
-    FRAME_HOOK = 15,
-    FRAME_SYNC = 16,
-    FRAME_SCRIPT = 32,
-    FRAME_DAG = 33,
-    /* worker -> module */
-    FRAME_READY = 64,
+/* Types of frames that core itself sends, and takes from the worker; the rooms above have more. */
+enum { FRAME_HELLO = 1, FRAME_START = 3, FRAME_CANCEL = 10, FRAME_CALLED = 11, FRAME_ROLE = 12, FRAME_SYNC = 16 };
+enum {
+    FRAME_READY = 64, /* those below go to the worker */
     FRAME_REPLY = 65,
-    FRAME_TENSORS = 66,
     FRAME_CALL = 67,
-    FRAME_REGISTER = 68,
-    FRAME_UNREGISTER = 69,
-    FRAME_WATCH = 70,
     FRAME_LOG = 71,
     FRAME_STATS = 72,
     FRAME_RELEASE = 73,
     FRAME_PROGRESS = 74,
     FRAME_LOCK = 75,
-    FRAME_UNLOCK = 76,
-    FRAME_DONE = 77,
-    FRAME_RAN = 80,
-    FRAME_DAG_DONE = 81
+    FRAME_UNLOCK = 76
 };
 
 struct frame {
-    enum frame_type type;
+    uint8_t type;
     uint64_t id;         /* of the request or call it belongs to; 0 where the type has none */
     const char *payload; /* borrowed from the receive buffer, valid until it is consumed */
     size_t length;       /* bytes of payload */
@@ -65,12 +40,10 @@ enum frame_result { FRAME_COMPLETE, FRAME_PARTIAL, FRAME_MALFORMED };
  * there, else 0. */
 enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *size);
 
-/* Is this a type that the worker may send, with a payload of the right kind (a list where it
- * must be one)? */
+/* Does it come from the worker, with a payload of the right kind (a list where it must be one)? */
 bool frame_from_worker_is_valid(const struct frame *frame);
-const char *frame_name(enum frame_type type); /* static text */
 
-void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload);
+void frame_header(char header[FRAME_HEADER], uint8_t type, uint64_t id, size_t payload);
 
 /* Writing: frame_begin, list items, frame_end; the item count and the length are filled in at
  * the end. */
@@ -80,7 +53,7 @@ struct frame_writer {
     size_t elsewhere; /* bytes of the payload that are sent from another place (frame_item_elsewhere) */
 };
 
-void frame_begin(struct frame_writer *writer, enum frame_type type, uint64_t id);
+void frame_begin(struct frame_writer *writer, uint8_t type, uint64_t id);
 void frame_item(struct frame_writer *writer, const void *data, size_t length);
 void frame_text(struct frame_writer *writer, const char *text);
 void frame_number(struct frame_writer *writer, long long number);

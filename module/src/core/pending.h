@@ -21,7 +21,7 @@ struct pending {
     uint64_t id; /* also of its frames */
     uint64_t started_us;      /* monotonic */
     struct waiter *waiters;   /* owned; none: the module itself asked */
-    enum frame_type answer;   /* the frame besides REPLY that answers it (TENSORS, DAG_DONE); 0: none does */
+    uint8_t answer;           /* type of the frame besides REPLY that answers it; 0: none does */
     bool after_registrations; /* its reply must not overtake deferred REGISTER frames */
     bool reply_writes;        /* its reply leads to a write, which waits while Redis takes none */
     bool renewable;           /* PROGRESS gives those who wait their whole time again */

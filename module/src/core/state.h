@@ -168,7 +168,7 @@ struct shardqa {
     struct counters counters;
     struct latency frame_latency; /* processor time of the main thread for each frame of the worker */
     uint64_t longest_frame_us; /* processor time */
-    const char *longest_frame; /* its type, static text; NULL: none came yet */
+    uint8_t longest_frame; /* its type; 0: none came yet */
 };
 
 extern struct shardqa shardqa;

@@ -192,7 +192,7 @@ static void count_frame(const struct frame *frame, uint64_t us) {
     latency_add(&shardqa.frame_latency, us);
     if (us <= shardqa.longest_frame_us) return;
     shardqa.longest_frame_us = us;
-    shardqa.longest_frame = frame_name(frame->type);
+    shardqa.longest_frame = frame->type;
 }
 
 /* A malformed frame ends the worker: nothing after it can be trusted. */
@@ -202,7 +202,7 @@ void tick_handle(const struct frame *frame) {
     count_frame(frame, used_us() - begin);
     if (!valid) {
         redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes",
-                  (int)frame->type, (unsigned long long)frame->id, frame->length);
+                  frame->type, (unsigned long long)frame->id, frame->length);
         link_break("it sent a malformed frame");
     }
 }

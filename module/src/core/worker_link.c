@@ -77,7 +77,7 @@ void link_leave_room(struct buffer *buffer) {
 
 /* A frame whose payload is no list and stands in its buffer already: megabytes need no copy. Takes
  * the bytes over. */
-void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer) {
+void link_send_filled(uint8_t type, uint64_t id, struct buffer *buffer) {
     size_t total;
     if (!link_up()) return buffer_free(buffer);
     frame_header(buffer->data, type, id, buffer->length - FRAME_HEADER);
@@ -86,7 +86,7 @@ void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer) 
 }
 
 /* The same of bytes that stay the caller's. */
-void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length) {
+void link_send_bare(uint8_t type, uint64_t id, const char *payload, size_t length) {
     struct buffer buffer = {0};
     buffer_reserve(&buffer, FRAME_HEADER + length);
     link_leave_room(&buffer);

@@ -36,8 +36,8 @@ void link_request(struct frame_writer *writer); /* the same, but waits for READY
 void link_send_patient(struct frame_writer *writer);
 void link_leave_room(struct buffer *buffer);
 /* after link_leave_room; takes the bytes */
-void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer);
-void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
+void link_send_filled(uint8_t type, uint64_t id, struct buffer *buffer);
+void link_send_bare(uint8_t type, uint64_t id, const char *payload, size_t length);
 void link_write(void);   /* link_flush, unless all there is may wait */
 void link_flush(void);   /* writes what the socket takes, at most 256 KB */
 void link_read(void);    /* moves what has come into `in` */

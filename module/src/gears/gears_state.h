@@ -1,16 +1,32 @@
-/* What the module knows of registered functions, beside core/state.h. */
+/* What the module knows of registered functions, and their frames, beside core. */
 #ifndef SHARDQA_GEARS_STATE_H
 #define SHARDQA_GEARS_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/frame.h"
 #include "core/latency.h"
 #include "core/redis_api.h"
 
 struct caused_events; /* hooked_command.h */
 struct watch;         /* events.c */
 struct registration;
+
+/* Types of the frames of RG.*, beside those of core. */
+enum {
+    FRAME_SESSION = 2,
+    FRAME_REQUEST = 4,
+    FRAME_MISS = 5,
+    FRAME_EVENT = 6,
+    FRAME_RESYNC = 13,
+    FRAME_FORGET = 14,
+    FRAME_HOOK = 15,
+    FRAME_REGISTER = 68,
+    FRAME_UNREGISTER = 69,
+    FRAME_WATCH = 70,
+    FRAME_DONE = 77
+};
 
 struct gears_counters {
     long long hits;        /* GETs of a hooked prefix that found a value */
