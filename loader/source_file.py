@@ -29,6 +29,7 @@ MAX_RATIO = 1_000  # of a gzip file's content to its own size, past the first MA
 SNIFF = 8192  # bytes looked at for a NUL, the sign of a binary file
 CHUNK = 1 << 16  # bytes read at a time
 MAX_DEPTH = 3  # archives within archives, messages within messages
+GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +181,8 @@ class SourceFile:
     def _unpacked(self, size: int) -> bytes:
         try:
             return self._bytes.read(size)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise BadDocument(f"not a whole gzip file: {str(error).partition(' (')[0]}") from error
+        except GZIP_FAULTS as error:
+            raise BadDocument(gzip_fault(error)) from error
 
     def rewind(self) -> None:
         """Goes back to the beginning."""
@@ -248,17 +249,17 @@ def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, at: int, encodi
         raise BadDocument(f"invalid {encoding_name(encoding)} after byte {at}; save it as UTF-8") from None
 
 
+def gzip_fault(error: Exception) -> str:
+    """Returns the sentence for one of GZIP_FAULTS, without the bytes that were met: they say nothing."""
+    return f"not a whole gzip file: {str(error).partition(' (')[0]}"
+
+
 def printable(name: str) -> str:
     """Returns a name of the file system or of JSON as text that UTF-8 can hold: neither promises that."""
-    return name.encode(errors="surrogateescape" if _is_escaped(name) else "replace").decode(errors="replace")
-
-
-def _is_escaped(name: str) -> bool:
     try:
-        name.encode(errors="surrogateescape")
+        return name.encode(errors="surrogateescape").decode(errors="replace")
     except UnicodeEncodeError:
-        return False
-    return True
+        return name.encode(errors="replace").decode()
 
 
 def _stem(name: str) -> str:

@@ -10,7 +10,6 @@ import base64
 import gzip
 import json
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shardqa.errors import BadBackup
+from shardqa.loader.source_file import GZIP_FAULTS, gzip_fault
 
 FORM = 2
 READ = ("1", "2")  # forms; the first had one more record at its end, with a digest
@@ -112,8 +112,8 @@ def records(path: Path) -> Iterator[Record]:
                 record = _record(path, number, line)
                 if record is not None:
                     yield record
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise _bad(path, str(error).partition(" (")[0]) from error  # the bytes it met say nothing
+    except GZIP_FAULTS as error:
+        raise _bad(path, gzip_fault(error)) from error
     except OSError as error:
         raise BadBackup(f"{path} can't be read: {error.strerror}; name a file that 'shardqa backup' wrote") from error
     if number < 0:

@@ -1,12 +1,13 @@
 """Sitemaps: the addresses of a site's pages, and of further sitemaps."""
 
+import gzip
 import io
 import re
-import zlib
 from dataclasses import dataclass, field
 
 from lxml import etree
 
+from shardqa.loader.source_file import GZIP_FAULTS, gzip_fault
 from shardqa.loader.web.address import NotFetched
 
 MAX_SITEMAP = 50_000_000  # bytes, unpacked; the protocol's own bound is 50 MiB
@@ -25,15 +26,12 @@ def unpacked(content: bytes) -> bytes:
     """Returns a sitemap's bytes. Raises NotFetched for a damaged gzip file, and for one that holds too much."""
     if not content.startswith(GZIP):
         return content
-    unpacker = zlib.decompressobj(wbits=31)
     try:
-        xml = unpacker.decompress(content, MAX_SITEMAP)
-    except zlib.error as error:
-        raise NotFetched(f"not a whole gzip file: {error}") from None
-    if unpacker.unconsumed_tail:
+        xml = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_SITEMAP + 1)
+    except GZIP_FAULTS as error:
+        raise NotFetched(gzip_fault(error)) from None
+    if len(xml) > MAX_SITEMAP:
         raise NotFetched(f"a sitemap of more than {MAX_SITEMAP:,} bytes")
-    if not unpacker.eof:
-        raise NotFetched("not a whole gzip file")
     return xml
 
 
