@@ -9,7 +9,7 @@ that it holds no thread. Records are awaited side by side, but in steps that joi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -76,13 +76,21 @@ class Chain:
     async def end(self) -> list[Any]:
         """Returns the last results, when no more records come."""
         results: list[Any] = []
-        for at, operation in enumerate(self.operations):
-            left = operation.end()
-            if left and isinstance(operation.step.function, FarFunction):
-                left = await self._run.threads.in_pool(self._run, operation.step.function.fetched, left)
-            if left:
-                results += await self.feed(left, at + 1)
+        for at, records, far in self.endings():
+            if far is not None:
+                records = await self._run.threads.in_pool(self._run, far.fetched, records)
+            results += await self.feed(records, at)
         return results
+
+    def endings(self) -> Iterator[tuple[int, list[Any], FarFunction | None]]:
+        """Yields the records that each operation kept, with the number of the operation that takes them next.
+
+        The caller feeds them before it goes on, and has a far function fetch its own first.
+        """
+        for at, operation in enumerate(self.operations, 1):
+            if records := operation.end():
+                function = operation.step.function
+                yield at, records, function if isinstance(function, FarFunction) else None
 
     def compute_waiting(self, records: list[Any], at: int = 0) -> list[Any]:
         """Computes from `at` on in the calling thread, which also waits for awaitables."""
@@ -194,9 +202,6 @@ def compute_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> li
     """Computes all steps in the calling thread, for a function that a function calls; that thread may wait."""
     chain = Chain(run, steps)
     results = chain.compute_waiting(records)
-    for at, operation in enumerate(chain.operations):
-        left = operation.end()
-        if left and isinstance(operation.step.function, FarFunction):
-            left = operation.step.function.fetched(left)
-        results += chain.compute_waiting(left, at + 1)
+    for at, left, far in chain.endings():
+        results += chain.compute_waiting(left if far is None else far.fetched(left), at)
     return results
