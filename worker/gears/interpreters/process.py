@@ -34,15 +34,13 @@ from shardqa.worker.frames import Frame, Type
 from shardqa.worker.gears.interpreters.exchange import End, Reference, receivers, senders
 from shardqa.worker.gears.pipeline import function_threads
 from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
-from shardqa.worker.gears.pipeline.futures import GearsFuture, PlainFuture, record_of
+from shardqa.worker.gears.pipeline.futures import GearsFuture, record_of
 from shardqa.worker.gears.pipeline.plan import RunPlan
 from shardqa.worker.gears.pipeline.run import FlatError, current, describe, enter
 from shardqa.worker.gears.pipeline.steps import GearsStep, Kind, is_async
 from shardqa.worker.gears.registrations.registrations import Registration
 from shardqa.worker.gears.sessions import pickling, script_functions, script_module
-from shardqa.worker.gears.sessions.builder import Builder
 from shardqa.worker.gears.sessions.packages import packages_in
-from shardqa.worker.gears.sessions.time_event import register_timer
 from shardqa.worker.link import Link
 from shardqa.worker.runtime import Runtime
 from shardqa.worker.threads import Breakable, Threads
@@ -51,17 +49,10 @@ POLL = 0.2  # seconds until a function that asks is told that it was cancelled
 CALLS = 64  # that run at once; the worker bounds them further
 FOLDS = (Kind.ACCUMULATE, Kind.LOCALGROUPBY)
 PLAIN = ("builtins", "collections", "copyreg", "_codecs", "shardqa")  # of what travels as a name
-ASKED = ("execute", "hashtag", "log", "override_reply", "configGet", "gearsConfigGet", "get_command", "call_next",
-         "isAsyncAllow", "isInAtomicBlock")  # fmt: skip
-REDISGEARS = {"executeCommand": "execute", "GearsBuilder": "GB", "GB": "GB", "gearsCtx": "gearsCtx",
-              "atomicCtx": "atomic", "registerTimeEvent": "registerTE", "getMyHashTag": "hashtag", "log": "log",
-              "config_get": "configGet", "callNext": "call_next", "getCommand": "get_command",
-              "overrideReply": "override_reply", "isAsyncAllow": "isAsyncAllow", "isInAtomicBlock": "isInAtomicBlock",
-              "getGearsSession": "getGearsSession", "setGearsSession": "setGearsSession",
-              "GearsFuture": "gearsFuture"}  # fmt: skip
+ASKED = ("execute", "atomic", "hashtag", "log", "override_reply", "configGet", "gearsConfigGet", "get_command",
+         "call_next", "isAsyncAllow", "isInAtomicBlock", "shardReaderCallback")  # fmt: skip
 VALUES = (complex, range, slice, bytearray, Counter)  # that pickle copies
 HELD = (list, dict, set, tuple)
-OUTSIDE = "redisgears reaches Redis only from inside a script or a function that runs"
 NO_REDIS_AI = (
     "redisAI is not there beside packages in another version than the worker's; execute('AI.MODELEXECUTE', …) is"
 )
@@ -172,37 +163,10 @@ class FarSession:
         def asking(name: str) -> Callable[..., Any]:
             return lambda *args, **options: self.ask(name, *args, **options)
 
-        def builder(*args: Any, **options: Any) -> Builder:
-            return Builder(self, *args, **options)  # type: ignore[arg-type]
-
-        def gears_context(session: Any = None, *args: Any) -> Any:
-            return builder(session, *args) if isinstance(session, str) else script_functions.in_context(session)
-
-        def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
-            self._process.threads.spawn(script_functions.run_later(coroutine, f, delay, asking("log")))
-
-        def register_te(seconds: Any, callback: Any, key: str | None = None) -> None:
-            register_timer(self, seconds, callback, key)  # type: ignore[arg-type]
-
         return {
-            "__name__": "__main__",
-            "__builtins__": builtins,
+            **script_functions.of_builder(self),  # type: ignore[arg-type]
+            **script_functions.own(self._process.threads, asking("log")),
             **{name: asking(name) for name in ASKED},
-            "flat_error": script_functions.flat_error,
-            "flatError": script_functions.flat_error,
-            "runCoroutine": run_coroutine,
-            "gearsFuture": script_functions.gears_future,
-            "createFuture": PlainFuture,
-            "setFutureResults": script_functions.set_future_results,
-            "setFutureException": script_functions.set_future_exception,
-            "getGearsSession": current,
-            "setGearsSession": enter,
-            "shardReaderCallback": lambda: self.ask("shardReaderCallback"),
-            "GearsBuilder": builder,
-            "GB": builder,
-            "atomic": asking("atomic"),
-            "gearsCtx": gears_context,
-            "registerTE": register_te,
             "runtime": FarRuntime(self.ask, self._process.pool),
         }
 
@@ -339,10 +303,10 @@ class Process(End):
     def install_modules(self) -> None:
         """Installs `redisgears`, whose functions act for the session that runs; `__main__` has its names, too."""
         module, main = ModuleType("redisgears"), sys.modules["__main__"]
-        for name, own in {**{name: name for name in ASKED}, **REDISGEARS}.items():
+        for name, own in {**{name: name for name in ASKED}, **script_functions.REDISGEARS}.items():
             function = _of_session(name, own)
             setattr(main, name, function)
-            if name in REDISGEARS:
+            if name in script_functions.REDISGEARS:
                 setattr(module, name, function)
         sys.modules["redisgears"] = module
         sys.modules["redisAI"] = _NoRedisAi("redisAI")
@@ -365,7 +329,7 @@ def _of_session(name: str, own: str) -> Callable[..., Any]:
     def function(*args: Any, **options: Any) -> Any:
         call = current_or_begun_by()
         if call is None:
-            raise RuntimeError(OUTSIDE)
+            raise RuntimeError(script_functions.OUTSIDE)
         with script_functions.in_context(call):
             return call.session.names[own](*args, **options)  # type: ignore[attr-defined]
 

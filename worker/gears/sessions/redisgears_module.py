@@ -15,12 +15,10 @@ from shardqa.worker.calls import Argument
 from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
 from shardqa.worker.gears.pipeline.inner_commands import InnerCommands
 from shardqa.worker.gears.pipeline.readers import text
-from shardqa.worker.gears.pipeline.run import current, enter
 from shardqa.worker.gears.sessions import script_functions, script_module
-from shardqa.worker.gears.sessions.script_functions import ScriptHost
+from shardqa.worker.gears.sessions.script_functions import OUTSIDE, REDISGEARS, ScriptHost
 
 NAME = "redisgears"
-OUTSIDE = "redisgears reaches Redis only from inside a script or a function that runs"
 
 
 def install(host: ScriptHost, commands: InnerCommands) -> None:
@@ -61,11 +59,6 @@ def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any])
     def gears_builder(*arguments: Any, **options: Any) -> Any:
         return of_script("GearsBuilder")(*arguments, **options)
 
-    def gears_context(session: Any = None, *arguments: Any) -> Any:
-        if isinstance(session, str):
-            return of_script("GearsBuilder")(session, *arguments)
-        return script_functions.in_context(session)
-
     def register_time_event(seconds: float, callback: Any, key: str | None = None) -> None:
         of_script("registerTE")(seconds, callback, key)
 
@@ -75,22 +68,12 @@ def _names(host: ScriptHost, commands: InnerCommands, common: Mapping[str, Any])
     def my_hash_tag() -> str:
         return host.cluster.hashtag()
 
-    return {
-        "executeCommand": execute_command,
-        "GearsBuilder": gears_builder,
+    of_module = {
+        "execute": execute_command,
         "GB": gears_builder,
-        "gearsCtx": gears_context,
-        "atomicCtx": atomic_ctx,
-        "registerTimeEvent": register_time_event,
-        "getMyHashTag": my_hash_tag,
-        "log": common["log"],
-        "config_get": common["configGet"],
-        "callNext": script_functions.call_next,
-        "getCommand": script_functions.get_command,
-        "overrideReply": script_functions.override_reply,
-        "isAsyncAllow": script_functions.is_async_allow,
-        "isInAtomicBlock": script_functions.is_in_atomic_block,
-        "getGearsSession": current,
-        "setGearsSession": enter,
-        "GearsFuture": script_functions.gears_future,
+        "gearsCtx": script_functions.context_of(gears_builder),
+        "atomic": atomic_ctx,
+        "registerTE": register_time_event,
+        "hashtag": my_hash_tag,
     }
+    return {name: {**common, **of_module}[same] for name, same in REDISGEARS.items()}

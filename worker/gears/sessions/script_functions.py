@@ -30,6 +30,14 @@ from shardqa.worker.nodes import Cluster
 from shardqa.worker.runtime import Runtime
 from shardqa.worker.threads import Threads
 
+REDISGEARS = {"executeCommand": "execute", "GearsBuilder": "GB", "GB": "GB", "gearsCtx": "gearsCtx",
+              "atomicCtx": "atomic", "registerTimeEvent": "registerTE", "getMyHashTag": "hashtag", "log": "log",
+              "config_get": "configGet", "callNext": "call_next", "getCommand": "get_command",
+              "overrideReply": "override_reply", "isAsyncAllow": "isAsyncAllow", "isInAtomicBlock": "isInAtomicBlock",
+              "getGearsSession": "getGearsSession", "setGearsSession": "setGearsSession",
+              "GearsFuture": "gearsFuture"}  # fmt: skip
+"""The names of the module `redisgears`, and those that a script has for the same."""
+OUTSIDE = "redisgears reaches Redis only from inside a script or a function that runs"
 IMPORTED = {"asyncio": asyncio, "copy": copy, "Future": asyncio.Future, "Thread": Thread}
 
 
@@ -58,36 +66,65 @@ def common(host: ScriptHost) -> dict[str, Any]:
         value = host.settings.get(name)
         return default if value is None else value
 
-    def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
-        """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
-        host.threads.spawn(run_later(coroutine, f, delay, log))
-
     return {
+        **own(host.threads, log),
         "hashtag": host.cluster.hashtag,
         "log": log,
         "override_reply": override_reply,
-        "flat_error": flat_error,
-        "flatError": flat_error,
         "configGet": config_get,
         "gearsConfigGet": gears_config_get,
         "get_command": get_command,
         "call_next": call_next,
+        "isAsyncAllow": is_async_allow,
+        "isInAtomicBlock": is_in_atomic_block,
+        "shardReaderCallback": lambda: iter([host.cluster.node if host.cluster.enabled else "1"]),
+    }
+
+
+def own(threads: Threads, log: Callable[..., None]) -> dict[str, Any]:
+    """Returns the functions that need no worker: they work in the process that runs the script."""
+
+    def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
+        """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
+        threads.spawn(run_later(coroutine, f, delay, log))
+
+    return {
+        "flat_error": flat_error,
+        "flatError": flat_error,
         "runCoroutine": run_coroutine,
         "gearsFuture": gears_future,
         "createFuture": PlainFuture,
         "setFutureResults": set_future_results,
         "setFutureException": set_future_exception,
-        "isAsyncAllow": is_async_allow,
-        "isInAtomicBlock": is_in_atomic_block,
         "getGearsSession": current,
         "setGearsSession": enter,
-        "shardReaderCallback": lambda: iter([host.cluster.node if host.cluster.enabled else "1"]),
     }
+
+
+def of_builder(session: Session) -> dict[str, Any]:
+    """Returns what builds and registers functions of a session, and what the globals of each module have."""
+    builder = functools.partial(Builder, session)
+    return {
+        "__name__": "__main__",
+        "__builtins__": __builtins__,
+        "GearsBuilder": builder,
+        "GB": builder,
+        "gearsCtx": context_of(builder),
+        "registerTE": functools.partial(register_timer, session),
+    }
+
+
+def context_of(builder: Callable[..., Builder]) -> Callable[..., Any]:
+    """Returns gearsCtx, in RedisGears the builder of a reader, and `with gearsCtx(getGearsSession()):`."""
+
+    def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
+        return builder(session, *arguments) if isinstance(session, str) else in_context(session)
+
+    return gears_context
 
 
 def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
     """Returns the globals of a session's script."""
-    builder = functools.partial(Builder, session)
 
     def execute(*command: Argument) -> Any:
         """Sends one Redis command; strings come back as str. Raises redis.ResponseError."""
@@ -95,20 +132,11 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
             raise TypeError(f"the given command must be a string, not {type(command[0]).__name__}")
         return text(session.execute(command))
 
-    def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
-        """Returns gearsCtx, in RedisGears the builder of a reader, and `with gearsCtx(getGearsSession()):`."""
-        return builder(session, *arguments) if isinstance(session, str) else in_context(session)
-
     return {
-        "__name__": "__main__",
-        "__builtins__": __builtins__,
+        **of_builder(session),
         **common(host),
-        "GearsBuilder": builder,
-        "GB": builder,
         "execute": execute,
         "atomic": functools.partial(Atomic, host.calls),
-        "gearsCtx": gears_context,
-        "registerTE": functools.partial(register_timer, session),
         "runtime": host.runtime_of(session),
     }
 

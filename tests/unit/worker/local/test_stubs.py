@@ -14,6 +14,7 @@ import shardqa.gears
 from shardqa.tensors import DTYPES
 from shardqa.worker.ai import redis_ai
 from shardqa.worker.ai.dag_runner import DagRunner
+from shardqa.worker.gears.interpreters.process import FarSession
 from shardqa.worker.gears.pipeline.futures import GearsFuture
 from shardqa.worker.gears.sessions import script_functions
 from shardqa.worker.gears.sessions.builder import Builder
@@ -40,7 +41,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def names_of_gears() -> dict[str, Any]:
-    host = SimpleNamespace(cluster=SimpleNamespace(hashtag=lambda: ""), calls=None, runtime_of=lambda session: None)
+    host = SimpleNamespace(cluster=SimpleNamespace(hashtag=lambda: 0), calls=None, threads=None, runtime_of=lambda _: 0)
     names = script_functions.namespace(cast(script_functions.ScriptHost, host), cast(Session, None))
     return {name: value for name, value in names.items() if name not in HIDDEN}
 
@@ -89,6 +90,8 @@ def test_the_stubs_have_the_names_that_a_script_finds() -> None:
     exported = next(node.value for node in TREE.body if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node))
     assert set(ast.literal_eval(exported)) == set(names_of_gears()) == set(shardqa.gears.__all__)
     assert set(functions_of(TREE_OF_AI.body)) == set(names_of_redis_ai())
+    process = cast(Any, SimpleNamespace(threads=None, pool=None))  # of an interpreter
+    assert set(FarSession(process, 1, "", "").names) == {*names_of_gears(), *HIDDEN}
 
 
 @pytest.mark.parametrize("name", sorted(functions_of([*TREE.body, *TREE_OF_AI.body])))
@@ -134,6 +137,5 @@ def test_mypy_takes_a_users_scripts_and_finds_their_mistakes(tmp_path: Path) -> 
     command = [sys.executable, "-m", "mypy", *options, *map(str, (*stubs, *SCRIPTS, wrong))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
     assert not [script.name for script in SCRIPTS if script.name in done.stdout], done.stdout
-    for line in (4, 5, 6):
-        assert f"wrong.py:{line}" in done.stdout
+    assert all(f"wrong.py:{line}" in done.stdout for line in (4, 5, 6)), done.stdout
     assert "import-not-found" not in done.stdout
