@@ -1,7 +1,5 @@
 """Arguments of a function, checked before anything is looked at or written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from shardqa.errors import BadData, BadLimit

@@ -4,8 +4,6 @@ Readers of files mark what a file's markup tells (`Place.aside`); the rules here
 functions, linear in the text.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A document as its `doc:` hash: read from a client's words or from the key, checked, compared by digest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b

@@ -5,8 +5,6 @@ Rows are what a place has as cells, and in texts without such places lines or pa
 worker's loop alone (`analysis`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

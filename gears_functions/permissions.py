@@ -5,8 +5,6 @@ keys, and they do both. So each demands first what the client would need to have
 raise redis.ResponseError (NOPERM) as it stands, which names user, command and key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from shardqa import keys

@@ -6,8 +6,6 @@ All are privileged, and demand of the client what its plain commands would need 
     register(GearsBuilder, runtime, override_reply)
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

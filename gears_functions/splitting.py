@@ -11,8 +11,6 @@ Rejected: greedy packing (leaves a tiny last passage); windows of a fixed number
 them answers and what the reader needs to find them).
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Commands that functions run together, and whether Redis stores anything now."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from redis import ResponseError

@@ -1,7 +1,5 @@
 """Checks that a folder is a reader that can serve: files unchanged, and a network that runs here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

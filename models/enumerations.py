@@ -4,8 +4,6 @@ A reader of short spans points at one item, or at the whole enumeration. Items a
 "and" or "or" separate, within the sentence; at either side the enumeration goes on as long as its items are short.
 """
 
-from __future__ import annotations
-
 import re
 
 BETWEEN = re.compile(r"\s*(?:[,;]\s*(?:and|or|as well as|&)\s+|[,;]\s+|\s(?:and|or|as well as|&)\s+)")

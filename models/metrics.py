@@ -4,8 +4,6 @@ The rules are those of the official evaluation scripts (https://rajpurkar.github
 our words: lower case, no ASCII punctuation, no articles, single blanks.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

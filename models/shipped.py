@@ -1,7 +1,5 @@
 """The reader and the encoder that come with shardqa: finds their folders and checks their files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

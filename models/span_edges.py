@@ -6,8 +6,6 @@ Wordpieces end at each mark and within rare words, so that a reader points at `p
 the same to 0.001 (4 of 1,306 spans change). Pure functions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ Same formulas, same order of sums, so its scores equal the index's bit for bit; 
 the constants and the analysis of text.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

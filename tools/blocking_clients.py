@@ -3,8 +3,6 @@
 The asyncio client is written by hand. unasync drops `async` and `await`, NAMES and PHRASES say what else differs.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -6,8 +6,6 @@ slots whom to blame. It also interrupts functions that are past their deadline; 
 kills, and this process with it. The layout is in docs/frames.md.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import struct

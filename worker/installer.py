@@ -5,8 +5,6 @@ REQUIREMENTS_SDIST source packages and git+https addresses are taken, too: their
 walls that leave it its own folder and the network. It ends with the worker.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

@@ -1,7 +1,5 @@
 """The worker's ways to the module and to its own threads, for whoever sends, calls or waits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from shardqa.worker.calls import Calls

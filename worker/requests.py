@@ -1,7 +1,5 @@
 """The requests, misses and hooked commands under way: each has a run, until its reply has gone out."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine

@@ -22,8 +22,6 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 pip can't run in here: it runs in a process of its own (installer.py), and what it installed is read.
 """
 
-from __future__ import annotations
-
 import ctypes
 import glob
 import os

@@ -5,8 +5,6 @@ packages and a socket; what it begins closes the same walls around itself before
 socket. It ends with the worker, and all that it began ends with it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

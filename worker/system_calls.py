@@ -6,8 +6,6 @@ change modes, owners, times and attributes of files are not there at all: Landlo
 does not see which file is meant. So it is with flock, by which Redis servers of one machine share files of models.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """The leading thread's work: every frame to the part it concerns. Nothing here waits or computes."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -6,8 +6,6 @@ The client is answered first; the value is stored a moment later, and only while
 an answer never outlives the text it came from.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace

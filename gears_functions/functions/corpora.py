@@ -4,8 +4,6 @@ RG.TRIGGER Corpora [<view>]
 RG.TRIGGER Shard
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

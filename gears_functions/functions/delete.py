@@ -3,8 +3,6 @@
 RG.TRIGGERONKEY Delete <doc key>
 """
 
-from __future__ import annotations
-
 import orjson
 
 from shardqa import keys

@@ -6,8 +6,6 @@ The reply names the buckets that this shard vouches for: their slots are here an
 read. Whoever asks all shards has seen everything once every bucket was vouched for.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -5,8 +5,6 @@ RG.TRIGGER Drop <corpus>
 The reply names the buckets that this shard vouches for, as that of `Documents` does.
 """
 
-from __future__ import annotations
-
 import orjson
 
 from shardqa import keys

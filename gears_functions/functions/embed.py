@@ -3,8 +3,6 @@
 RG.TRIGGER Embed <corpus> <question>       encoder null without one
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import orjson

@@ -6,8 +6,6 @@
 Replies when the document is searchable. Any other writer's `doc:` hash is seen to by settling.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any

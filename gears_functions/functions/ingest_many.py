@@ -8,8 +8,6 @@ its slot is not here, it is refused, or a tick of which it was a part failed. In
 worker's loop only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 RG.TRIGGER Passages <corpus> <question> <keys: JSON list> [<statistics: the sum of all shards' Terms, JSON>]
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

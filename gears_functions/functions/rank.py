@@ -7,8 +7,6 @@ RG.TRIGGER Bridge <corpus> <words of the first passages: JSON> [<view>]
 A view is the part of a filter that hides (shardqa/filters.py): what is counted is of the documents that it shows.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from time import monotonic, perf_counter
 

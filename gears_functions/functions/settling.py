@@ -4,8 +4,6 @@ The keyspace events of `doc:*` come to `settle`; a key that was deleted or expir
 are never written: the hash may be gone or another by now, and the next event tells. The worker's loop only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -11,8 +11,6 @@ there is the entry's. What Redis or another shard refuses for now is tried until
 One entry of a stream after another, streams side by side; the worker's loop only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

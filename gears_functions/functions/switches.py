@@ -6,8 +6,6 @@
 The worker's loop only.
 """
 
-from __future__ import annotations
-
 import orjson
 
 from shardqa import keys

@@ -4,8 +4,6 @@ Postings by field and value; bounds go over a field's values in order, which are
 Owned by a Catalogue; one thread.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ terms. So scores and order are equal, bit for bit, however many shards hold the 
 The constants were tuned on 52 articles of SQuAD 1.1's training set (2,234 paragraphs, 10,057 questions).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ In the order (bucket, id), which does not depend on who holds a bucket: so a lis
 slots move. Owned by an Index; one thread.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Rebuilt from the `passage:` keys, never stored. One thread: the worker's loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -3,8 +3,6 @@
 The same analysis as the index's, with the place of each folded character kept. One thread, as `analysis` says.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Collection, Iterator
 

@@ -5,8 +5,6 @@ brackets at its end, "Ed Wood (film)", also without, and "Ilse Marquardt, Engine
 Rebuilt with the index from the `passage:` keys. Owned by an Index; one thread.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

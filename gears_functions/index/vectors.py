@@ -7,8 +7,6 @@ Rejected: an index of neighbours (usearch, hnswlib). It finds nearly all, not al
 a corpus is cut; and the sum with the lexical score needs every passage's own number. Owned by an Index; one thread.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

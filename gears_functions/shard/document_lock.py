@@ -1,7 +1,5 @@
 """A lock per document: one function at a time changes it, and the keyspace watch skips its passages meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -5,8 +5,6 @@ several, and then its `digest` comes last: without it the document counts as not
 loop only; cutting into passages runs beside it. The caller holds the document.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

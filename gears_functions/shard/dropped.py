@@ -6,8 +6,6 @@ So the removal survives restarts and failovers, and moves along with slots. Ever
 remove. The worker's loop only; at most one task removes.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager

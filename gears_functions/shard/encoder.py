@@ -4,8 +4,6 @@ The worker's loop only; the network runs in the model's own thread, a row at a t
 question would wait for all of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray

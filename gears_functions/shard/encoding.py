@@ -9,8 +9,6 @@ passages without a vector of this shard's encoder, so it goes on after a restart
 Masters write; the worker's loop only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

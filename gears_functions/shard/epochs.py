@@ -3,8 +3,6 @@
 Only masters raise them. The worker's loop only.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The id comes with a Rank and is remembered with the ranking; the GET that reads 
 ask is logged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any

@@ -7,8 +7,6 @@ resharding, other writers), and then the master raises the epoch. Passages that 
 to `retries`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence

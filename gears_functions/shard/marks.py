@@ -6,8 +6,6 @@
 Every shard follows these keys, replicas too. The worker's loop only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from shardqa import keys

@@ -9,8 +9,6 @@ which nobody uses (stray_models.py). A reader is sent for when a question needs 
 (pushed_models.py).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

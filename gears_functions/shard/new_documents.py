@@ -4,8 +4,6 @@ As for one document (document_writer.py) the digest comes last: without it a doc
 holds them all; the worker's loop only, but for `_cut`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Documents that a function is changing, each with its passages that the watch passed over meanwhile."""
 
-from __future__ import annotations
-
 from shardqa import keys
 
 

@@ -3,8 +3,6 @@
 Clients run them and can't wait for a copy, so a shard looks when it starts, becomes a master, or has another tag.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 

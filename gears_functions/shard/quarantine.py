@@ -5,8 +5,6 @@ What a document is cut and indexed by is shown to the module, which tells the ne
 to its end, it is none, for whoever killed the worker meant something else. The worker's loop only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator

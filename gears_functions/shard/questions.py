@@ -3,8 +3,6 @@
 The worker's loop only, where nothing else is said.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic

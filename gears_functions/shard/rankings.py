@@ -4,8 +4,6 @@ An engine sums up the statistics of all shards and sends them along; without the
 The worker's loop only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic

@@ -1,7 +1,5 @@
 """Removes the passages of a document, and what ends with them. The worker's loop only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

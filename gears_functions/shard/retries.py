@@ -3,8 +3,6 @@
 Whoever owns the index gives the callback that reads passages. The worker's loop only; at most one task tries at a time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Of vectors there are none where the corpus is ranked by its words alone, and no titles where they are not followed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

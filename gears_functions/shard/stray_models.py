@@ -1,7 +1,5 @@
 """Copies of models that came with moved slots: each is dropped once its slot has settled and the shard has its own."""
 
-from __future__ import annotations
-
 import asyncio
 
 from redis import ResponseError

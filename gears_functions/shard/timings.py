@@ -1,7 +1,5 @@
 """Times of phases on this shard, shown by INFO: median and 99th percentile of the latest runs, microseconds."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from time import monotonic

@@ -7,8 +7,6 @@ become overlapping pairs. One thread at a time may call this file (a stemmer has
 engine's, which analyses questions as the shards do.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

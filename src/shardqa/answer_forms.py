@@ -1,7 +1,5 @@
 """The forms that an answer may have, and what a question's words say about them. Pure functions."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

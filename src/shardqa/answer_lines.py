@@ -1,7 +1,5 @@
 """The line that an answer's score has to reach: the user's choice, and each reader's scores for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -3,8 +3,6 @@
 A loaded model is used by one thread at a time (ai/batching.py); runs release the interpreter's lock.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import os

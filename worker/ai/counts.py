@@ -1,7 +1,5 @@
 """Counts of a model since it was loaded, for INFO: any thread that runs it adds, nobody waits for a lock."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from typing import Protocol
 

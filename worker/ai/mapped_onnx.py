@@ -5,8 +5,6 @@ is that file: here its description is read, without the weights, and says of eac
 Of onnx.proto only the numbers of a few fields are known here.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from pathlib import Path

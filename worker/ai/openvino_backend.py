@@ -1,7 +1,5 @@
 """OPENVINO: ONNX files run by openvino, where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

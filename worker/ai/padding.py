@@ -6,8 +6,6 @@ long as the padded inputs were. On a processor filling costs as much as words do
 lengths: filling is at most a share of it (WASTE).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The common part of models of libraries that run one request at a time and can't be interrupted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

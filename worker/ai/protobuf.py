@@ -1,8 +1,6 @@
 """Protobuf's wire format (https://protobuf.dev/programming-guides/encoding/), as far as ONNX files need it: fields of
 a message by their numbers, and fields to write."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """TF: frozen graphs, where tensorflow is installed. AI.MODELSTORE names inputs and outputs: a GraphDef does not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TFLITE: models for LiteRT, where ai-edge-litert is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ai_edge_litert.interpreter import Interpreter

@@ -6,8 +6,6 @@ script runs in a thread is kept beside the thread. An operator takes no variable
 `redis.execute` are put into a list before the source is compiled.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import threading

@@ -1,7 +1,5 @@
 """The client that blocks. tools/blocking_clients.py generates it from concurrent.py: edit that one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path

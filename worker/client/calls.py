@@ -1,7 +1,5 @@
 """The AI.* commands as words to send, and their replies as Python values. Nothing is sent here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

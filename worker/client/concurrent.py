@@ -1,7 +1,5 @@
 """The client for asyncio. tools/blocking_clients.py generates blocking.py from this file."""
 
-from __future__ import annotations
-
 from asyncio import sleep
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress

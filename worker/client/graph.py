@@ -1,7 +1,5 @@
 """A graph of operations that one AI.DAGEXECUTE runs, written one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, TypeVar, Unpack
 

@@ -1,7 +1,5 @@
 """RedisGears on one shard: all its parts, built once, by a worker or by the local runner."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from shardqa.worker.ai.models import Models

@@ -3,8 +3,6 @@
 A percentile is the top of its bucket, so at most a quarter too high. Sums of histograms are histograms.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 They live as long as the worker does, as RedisGears' did in memory; the module's arguments are readable here too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ In the worker another module stands in this one's place (script_module.py of the
 records what it is told, and `shardqa.gears.local` runs that; the other names work in functions that it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The key space of the local runner: fakeredis, filled from Python values and read back as such."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

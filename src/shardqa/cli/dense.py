@@ -1,7 +1,5 @@
 """`shardqa dense push` and `rm`: passages found by what they mean, beside their words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`shardqa models push` and `rm`: readers, and any other model, on every shard of a cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

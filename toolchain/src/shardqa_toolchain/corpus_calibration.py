@@ -5,8 +5,6 @@ the most likely weights given the questions and a normal distribution around the
 span's model, which orders candidates on the shards, stays. What the fit gains is told on questions it has not seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 

@@ -5,8 +5,6 @@ A line is ``{"id", "question", "title", "context", "spans": [[start, end], ..], 
 ``title``, ``soft`` and ``split`` may be absent, other fields are passed over.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable

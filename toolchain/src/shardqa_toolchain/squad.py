@@ -4,8 +4,6 @@ A line of the second kind is ``{"id", "question", "answers": [..], "document"}``
 that the documents don't say.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -8,8 +8,6 @@ started anew, leaves the execution with an error, all leave one that stands stil
 Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ value over restarts; and with the script, which is run instead where the Python 
 Loop's thread only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

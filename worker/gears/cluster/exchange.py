@@ -5,8 +5,6 @@ bounded on every shard, and a slow one slows the others down. A batch that waits
 Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable

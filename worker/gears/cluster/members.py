@@ -1,7 +1,5 @@
 """The shards that take part in an execution, and which of them gets a record."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

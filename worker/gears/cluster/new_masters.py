@@ -4,8 +4,6 @@ Every worker looks at the masters once a second. Of those that were there before
 new one each session that it has not. RG.REFRESHCLUSTER sends to every master what it lacks. Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -9,8 +9,6 @@ out of MONITOR and of the slow log, where a token could be read.
 Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import secrets

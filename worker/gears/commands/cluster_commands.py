@@ -1,7 +1,5 @@
 """RG.INFOCLUSTER, RG.REFRESHCLUSTER, and messages of peers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from shardqa.topology import Node

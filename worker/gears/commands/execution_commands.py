@@ -1,7 +1,5 @@
 """RG.DUMPEXECUTIONS and the commands that name one execution."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

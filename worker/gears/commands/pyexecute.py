@@ -1,7 +1,5 @@
 """RG.PYEXECUTE: runs a script."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 

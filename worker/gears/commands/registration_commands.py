@@ -1,7 +1,5 @@
 """The commands about registrations."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from shardqa.worker import resp

@@ -1,7 +1,5 @@
 """The RG.* commands: a client's words in, one RESP reply out. All run as coroutines in the loop."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

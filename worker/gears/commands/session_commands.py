@@ -1,7 +1,5 @@
 """The commands about sessions, and about the process that runs them: its settings, log, memory and profiles."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

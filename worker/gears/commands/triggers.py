@@ -1,7 +1,5 @@
 """RG.TRIGGER and RG.TRIGGERONKEY: a registered function runs for a client, or for a function that executes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

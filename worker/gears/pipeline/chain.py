@@ -6,8 +6,6 @@ RedisGears; what they return that must be awaited (a coroutine, a future, a `gea
 that it holds no thread. Records are awaited side by side, but in steps that join them, and go on in their order.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext

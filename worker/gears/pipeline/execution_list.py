@@ -4,8 +4,6 @@ A run that a client waits for is listed while it runs; one sent UNBLOCKING, or s
 is kept with its results. Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

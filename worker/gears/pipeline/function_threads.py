@@ -4,8 +4,6 @@ What needs a run (redisAI) so works in them, with the rights of their function, 
 those have ended. Tasks of the loop have their run from their context (run.py).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor

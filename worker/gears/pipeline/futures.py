@@ -1,7 +1,5 @@
 """`gearsFuture`: a record that somebody else finishes later; and the plain futures of `createFuture`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Generator
 from concurrent.futures import Future

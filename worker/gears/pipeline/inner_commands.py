@@ -5,8 +5,6 @@ to wait for functions or for other nodes are refused, as a function that waits f
 of mode='sync' run in the caller's thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 

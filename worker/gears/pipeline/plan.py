@@ -1,7 +1,5 @@
 """The plan of a run: its reader, its steps, and whether over all shards. It travels to other shards as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

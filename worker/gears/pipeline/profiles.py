@@ -3,8 +3,6 @@
 Synchronous steps alone are profiled, one at a time: Python has one profiler, and a coroutine's time is mostly waiting.
 """
 
-from __future__ import annotations
-
 import cProfile
 import io
 import pstats

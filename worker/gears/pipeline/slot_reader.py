@@ -5,8 +5,6 @@ passed on only if it was wholly here before and after. One that was not is read 
 the shard that has it then. So no record is passed on twice, and none before it is sure. Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The steps of a function, and what each does with records."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Functions here travel between shards by their names; those that hold a user's fu
 `async def`: its result is awaited by the step.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Records that wait: what operations gave for them is awaited in the loop, side by side."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 Not everybody who writes functions can read the Redis log. The last errors of registrations are kept here as well.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 

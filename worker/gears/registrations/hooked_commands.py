@@ -1,7 +1,5 @@
 """The commands that functions can hook."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A line is `name=Rank,triggered=12,…`, as Redis' own of databases and commands.
 no longer among the busiest, are taken back. Loop's thread only.
 """
 
-from __future__ import annotations
-
 import re
 
 from shardqa.worker.gears.histogram import percentile, up_to

@@ -1,7 +1,5 @@
 """A registration's steps in the thread that calls, counted like the runs that the loop drives."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from typing import Any
 

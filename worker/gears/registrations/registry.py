@@ -1,7 +1,5 @@
 """The functions of this shard: what is registered, what runs, and what is watched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from shardqa.worker.gears.pipeline.execution_list import Executions

@@ -1,7 +1,5 @@
 """The options of `run` and `register` for each reader, and their checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The packages of a folder."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from collections.abc import Sequence
 from importlib.machinery import PathFinder

@@ -6,8 +6,6 @@ scripts (`execute`, `GB`, `hashtag`, ...) travels as its name and becomes the re
 is registered on the receiving shard, a function finds that shard's variables: of those it brings only what is missing.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import io

@@ -4,8 +4,6 @@ A script's globals belong to its session. These belong to the worker and act for
 may import them when it is imported, and pickles name them by reference.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from types import ModuleType

@@ -5,8 +5,6 @@ list brings another version of what is there already have a process of their own
 but for `dump` and `interpreter_of`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """The arguments of RG.PYEXECUTE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The names a script finds: GearsBuilder, execute, hashtag, log, override_reply, …, and `runtime`."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import functools

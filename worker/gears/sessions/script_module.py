@@ -4,8 +4,6 @@ The package shardqa.gears is for editors, type checkers and tests on a developer
 stands in its place, and gives the names of the session whose script runs now.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

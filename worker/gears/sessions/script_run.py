@@ -1,7 +1,5 @@
 """A session's script as it runs: on the pool, with globals of its own."""
 
-from __future__ import annotations
-
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.pipeline.steps import is_async
 from shardqa.worker.gears.sessions.script_functions import run_code

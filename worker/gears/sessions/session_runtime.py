@@ -1,7 +1,5 @@
 """The worker's side of runtime.py, for one session."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

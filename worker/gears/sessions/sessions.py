@@ -4,8 +4,6 @@ A script that has succeeded is committed in the loop's thread, at once and as a 
 behind.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any

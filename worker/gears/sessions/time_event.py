@@ -3,8 +3,6 @@
 Each is a registration, so it is kept, replicated and removed as others are; timers.py runs them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from shardqa.worker.gears.pipeline.steps import GearsStep, Kind

@@ -1,7 +1,5 @@
 """Events on their way from the socket to their registrations: what came together goes to the loop in one go."""
 
-from __future__ import annotations
-
 from shardqa.worker.gears.registrations.registrations import Registrations
 from shardqa.worker.gears.sessions.sessions import Sessions
 from shardqa.worker.gears.sources.events import Events

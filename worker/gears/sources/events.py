@@ -4,8 +4,6 @@ Events of a function that takes next to no time run many in one turn: their valu
 woken for all. Loop's thread only, but for `_run_all`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A hook gets the command in place of Redis. Of several hooks of one command the n
 before it, and that of the oldest runs the command itself, with the rights of the client.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ does on the pool. Where runs take long, those behind them go to the pool for a w
 locks, so they stay in the loop's thread.
 """
 
-from __future__ import annotations
-
 import time
 from contextvars import Context
 from dataclasses import dataclass

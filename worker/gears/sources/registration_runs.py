@@ -1,7 +1,5 @@
 """Runs of registrations, counted: what is triggered, and how it ended. Loop's thread only."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

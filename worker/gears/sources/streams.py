@@ -6,8 +6,6 @@ messages whose execution was not done. The group is named after session and plac
 goes on where the old one stood. Loop's thread only; one coroutine per registration and stream that has work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress

@@ -4,8 +4,6 @@ Of all shards the one that owns its key runs it; one without a key goes by its s
 whoever deletes it ends the function. Loop's thread only.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from redis import ResponseError

@@ -1,7 +1,5 @@
 """`shardqa gears ls`, `logs`, `stats` and `rm`: functions of all shards as one table; `run` is in run.py."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

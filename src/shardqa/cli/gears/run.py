@@ -1,7 +1,5 @@
 """`shardqa gears run`: sends a script to the cluster, shows its progress, and prints its results."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -5,8 +5,6 @@ One process, no Redis: the index, the splitter and the reader are those of the s
 "rank_score", "evidence", "relevance"}, ...], "passages": [...]}``, as `shardqa_toolchain.calibrate` reads it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence

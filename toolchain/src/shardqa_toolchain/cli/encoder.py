@@ -1,7 +1,5 @@
 """`shardqa-models encoder`: the network that makes vectors of passages, ready to be pushed."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """A question and passages in, the best answer out: the whole reader in one process, without a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

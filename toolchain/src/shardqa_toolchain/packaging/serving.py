@@ -5,8 +5,6 @@ A question is ``{"question": text, "passage": text}`` or has ``"passages"``, a l
 else comes is told so, as ``{"error": {"code", "message"}}``.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
