@@ -36,9 +36,9 @@ def sample(source: str, records: list[questions.Record], limit: int) -> Sample:
                 squad.SquadQuestion(f"{record['id']}/{n}", entry["question"], answers, document)
             )
     dice = random.Random(0)
-    drawn = [one for kind in sorted(kinds) for one in dice.sample(kinds[kind], min(limit, len(kinds[kind])))]
+    entries = [one for kind in sorted(kinds) for one in dice.sample(kinds[kind], min(limit, len(kinds[kind])))]
     documents = [(ids[text], title, text) for text, title in texts.items()]
-    return Sample(documents, drawn, source.partition("/")[0], absent=True)
+    return Sample(documents, entries, source.partition("/")[0], absent=True)
 
 
 def main(

@@ -27,13 +27,13 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of an ONNX encoder.
     tokenizer, session = Tokenizer.load(shipped.folder()), open_session(folder, 1)
 
     def vector(row: Row) -> NDArray[np.float32]:
-        found = session.run([embedding.OUTPUT], row.feeds())[0][0].astype(np.float32)
-        return np.asarray(found / np.linalg.norm(found))
+        vector = session.run([embedding.OUTPUT], row.feeds())[0][0].astype(np.float32)
+        return np.asarray(vector / np.linalg.norm(vector))
 
-    pool, held = questions.pool(), [one for one in questions.records() if questions.is_held_out(one)]
+    pool, held_out = questions.pool(), [one for one in questions.records() if questions.is_held_out(one)]
     places = defaultdict[str, list[int]](list)  # of a kind's questions: how many passages are nearer than their own
     for source in (one for one in questions.HELD_OUT if one != "MedQuAD"):
-        own = [one for one in held if one["source"].startswith(source)]
+        own = [one for one in held_out if one["source"].startswith(source)]
         titles = {one["text"]: one["title"] for one in pool if one["source"].startswith(source)}
         titles |= {one["text"]: one["title"] for one in own}
         pieces = ((tokenizer.passage(title).ids, tokenizer.passage(text).ids) for text, title in titles.items())

@@ -57,9 +57,9 @@ def pairs() -> dict[str, list[Pair]]:
     dice = random.Random(3)
     for name, limit in (("squad/train-v1.1", SQUAD), *((f"domains/{one}", DOMAINS) for one in
                         ("qed-nq", "policyqa-dev", "tatqa-text", "hotpotqa-sub"))):  # fmt: skip
-        found = squad.read_squad(f"../shared/data/{name}.json.gz")
-        texts = {one.id: one for one in found.paragraphs}
-        answerable = [one for one in found.questions if one.answers]
+        content = squad.read_squad(f"../shared/data/{name}.json.gz")
+        texts = {one.id: one for one in content.paragraphs}
+        answerable = [one for one in content.questions if one.answers]
         dice.shuffle(answerable)
         first = {one.document: one for one in answerable}  # a passage once
         for one in list(first.values())[:limit]:
@@ -95,17 +95,17 @@ class Training:
     def vectors(self, rows: Sequence[embedding.Row]) -> torch.Tensor:
         """Returns vectors of length 1, [rows, WIDTH]."""
         ids = [torch.from_numpy(row.input_ids[:TOKENS]) for row in rows]
-        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        batch = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
         mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
-        with loop.precision(padded.device):
-            hidden = self.network(padded, mask, torch.zeros_like(padded))[-1].float()
+        with loop.precision(batch.device):
+            hidden = self.network(batch, mask, torch.zeros_like(batch))[-1].float()
         return functional.normalize((hidden * mask[..., None]).sum(1), dim=-1)
 
     def learn(self, batch: Sequence[Pair]) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = RATE * min(1.0, (self.step + 1) / WARM_UP) * max(0.0, self.left)
-        asked = self.vectors([embedding.row(self.tokenizer.passage(one[0]).ids) for one in batch])
-        likeness = SCALE * asked @ self.vectors([self.passage(one[1], one[2]) for one in batch]).T
+        questions = self.vectors([embedding.row(self.tokenizer.passage(one[0]).ids) for one in batch])
+        likeness = SCALE * questions @ self.vectors([self.passage(one[1], one[2]) for one in batch]).T
         own = torch.arange(len(batch))
         loss = (functional.cross_entropy(likeness, own) + functional.cross_entropy(likeness.T, own)) / 2
         loss.backward()  # type: ignore[no-untyped-call]
@@ -126,12 +126,12 @@ class Training:
             vectors = torch.cat([self.vectors(rows[n : n + 64]) for n in range(0, len(rows), 64)])
         likeness = (vectors @ vectors.T).numpy()
         while len(rest := [n for n, name in enumerate(names) if of[name]]) >= PAIRS // 2:
-            chosen: list[int] = []
+            numbers: list[int] = []
             first = likeness[dice.choice(rest)]
             for n in sorted(rest, key=lambda n, first=first: -first[n]):  # type: ignore[misc]
-                if len(chosen) < PAIRS and all(likeness[n, other] < TWINS for other in chosen):
-                    chosen.append(n)
-            yield [of[names[n]].pop() for n in chosen]
+                if len(numbers) < PAIRS and all(likeness[n, other] < TWINS for other in numbers):
+                    numbers.append(n)
+            yield [of[names[n]].pop() for n in numbers]
 
     def save(self) -> None:
         spent = self.spent + time.monotonic() - self.began
@@ -153,7 +153,7 @@ def main(minutes: float = typer.Option(70.0, help="Time of the whole run, over a
     """Train, and write the checkpoint."""
     WORK.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(3)
-    run, groups, saved = Training(minutes), pairs(), time.monotonic()
+    run, groups, last_save = Training(minutes), pairs(), time.monotonic()
     while run.left > 0:
         turn = max(0, 1 + (run.step - FIRST) // ROUND)
         dice = random.Random(turn)
@@ -164,9 +164,9 @@ def main(minutes: float = typer.Option(70.0, help="Time of the whole run, over a
             if run.left <= 0:
                 break
             losses.append(run.learn(batch))
-            if time.monotonic() - saved > SAVE_SECONDS:
+            if time.monotonic() - last_save > SAVE_SECONDS:
                 run.save()
-                saved = time.monotonic()
+                last_save = time.monotonic()
         print(json.dumps({"round": turn, "step": run.step, "loss": round(float(np.mean(losses)), 4)}), flush=True)
     run.save()
     OUT.mkdir(exist_ok=True)

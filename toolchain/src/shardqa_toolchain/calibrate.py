@@ -253,8 +253,8 @@ def fit(questions: Sequence[CalibrationQuestion], base: Scoring | None = None) -
         )
     span, no_answer_below = (base.span, base.no_answer_below) if base else _fit_span(questions)
     order = base.order if base else _fit_order(questions)
-    unfitted = AnswerWeights(*[0.0] * (1 + len(SIGNALS))), Lines(0, 0, 0)
-    level = Scoring(span, order, *unfitted, no_answer_below, *unfitted)
+    blank = AnswerWeights(*[0.0] * (1 + len(SIGNALS))), Lines(0, 0, 0)
+    level = Scoring(span, order, *blank, no_answer_below, *blank)
     level = replace(level, answer=_fit_answer(level, questions))
     below = lines(level, questions)
     return replace(level, below=below, sentences=level.answer, sentences_below=below)
@@ -262,17 +262,17 @@ def fit(questions: Sequence[CalibrationQuestion], base: Scoring | None = None) -
 
 def fit_sentences(questions: Sequence[CalibrationQuestion], base: Scoring) -> Scoring:
     """Adds weights and lines of answers in sentences, for what `read_sentences` gives."""
-    fitted = fit(questions, base)
-    return replace(base, sentences=fitted.answer, sentences_below=fitted.below)
+    scoring = fit(questions, base)
+    return replace(base, sentences=scoring.answer, sentences_below=scoring.below)
 
 
 def _fit_span(questions: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
     every = _regression(questions, _span_signals)
     with_tricks = {one.domain for one in questions if one.kind == "trick"}
     of_tricks = [one for one in questions if one.domain in with_tricks]
-    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(questions)
-    level = _level(SpanWeights(*every), levelled)
-    return level, _span_line(level, levelled)
+    sample = of_tricks if any(one.answerable for one in of_tricks) else list(questions)
+    level = _level(SpanWeights(*every), sample)
+    return level, _span_line(level, sample)
 
 
 def _fit_order(questions: Sequence[CalibrationQuestion]) -> OrderWeights:
@@ -359,11 +359,11 @@ def shares(questions: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
 
 def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
     """Chooses lines by the shares of right answers kept and absent questions refused, both averaged over domains."""
-    kept, refused = _trade(level, questions)
+    answered_share, refusal_share = _trade(level, questions)
     return Lines(
-        unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
-        balanced=float(LINES[refused >= min(REFUSED_BALANCED, refused.max()) - AS_GOOD].min()),
-        sure=float(LINES[refused >= min(REFUSED_SURE, refused.max())].min()),
+        unsure=float(LINES[answered_share >= min(KEPT_UNSURE, answered_share.max())].max()),
+        balanced=float(LINES[refusal_share >= min(REFUSED_BALANCED, refusal_share.max()) - AS_GOOD].min()),
+        sure=float(LINES[refusal_share >= min(REFUSED_SURE, refusal_share.max())].min()),
     )
 
 

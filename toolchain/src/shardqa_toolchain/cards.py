@@ -85,10 +85,10 @@ class Card:
         """Read ``card.json`` of a folder; raises BadModel when it is missing or not of this form."""
         path = folder / CARD_FILE
         try:
-            found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
         except (OSError, ValueError) as error:
             raise BadModel(f"{path} can't be read: {error}; write it again or take it away") from None
-        return _card(str(path), found)
+        return _card(str(path), content)
 
     @classmethod
     def find(cls, folder: Path) -> Card | None:
@@ -98,12 +98,12 @@ class Card:
     def save(self, folder: Path) -> None:
         """Write ``card.json`` into a folder, whole or not at all; raises OSError."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        unfinished = folder / f".{CARD_FILE}.unfinished"
+        temporary = folder / f".{CARD_FILE}.unfinished"
         try:
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(folder / CARD_FILE)
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(folder / CARD_FILE)
         finally:
-            unfinished.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def with_step(self, step: CardStep) -> Card:
         """The card with one more step, the newest."""
@@ -126,10 +126,10 @@ def derive(source: Path, out: Path, step: CardStep, name: str | None = None) -> 
     Raises BadModel when the source holds no model or its card can't be read, OSError.
     """
     content = sha256(source) if source.is_file() else address(source)
-    found = Card.find(source) if source.is_dir() else None
-    known = found or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
-    made = replace(step, settings={"source": content, **step.settings})
-    card = replace(known, name=name or out.name, scores=(), sizes=(), latencies=()).with_step(made)
+    former = Card.find(source) if source.is_dir() else None
+    origin = former or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
+    own_step = replace(step, settings={"source": content, **step.settings})
+    card = replace(origin, name=name or out.name, scores=(), sizes=(), latencies=()).with_step(own_step)
     card.save(out)
     return card
 
@@ -154,15 +154,15 @@ def _no_number(name: str) -> float:
 
 
 def _card(place: str, loaded: object) -> Card:
-    checked = _object(place, loaded, Card)
+    fields = _object(place, loaded, Card)
     lists = {"steps": CardStep, "scores": Score, "sizes": Figure, "latencies": Figure}
     for name, kind in lists.items():
-        checked[name] = tuple(
-            kind(**_object(f"{place}, {name}[{number}]", entry, kind)) for number, entry in enumerate(checked[name])
+        fields[name] = tuple(
+            kind(**_object(f"{place}, {name}[{number}]", entry, kind)) for number, entry in enumerate(fields[name])
         )
-    for number, entry in enumerate(checked["data"]):
+    for number, entry in enumerate(fields["data"]):
         _of_kind(f"{place}, data[{number}]", entry, "str")
-    return Card(**{**checked, "data": tuple(checked["data"])})
+    return Card(**{**fields, "data": tuple(fields["data"])})
 
 
 def _object(place: str, loaded: object, kind: type[Card] | type[CardStep] | type[Score] | type[Figure]) -> Json:

@@ -68,8 +68,8 @@ def asked_of(
     if question.answers:
         yield _asked("answerable", question, passages[:k], size)
         answering = {one.document for one in passages[:k] if any(is_right(s.text, question.answers) for s in one.spans)}
-        excluded = answering | {question.document}
-        yield _asked("absent", question, [one for one in passages if one.document not in excluded][:k], size)
+        without = answering | {question.document}
+        yield _asked("absent", question, [one for one in passages if one.document not in without][:k], size)
     else:
         yield _asked("absent" if question.document is None else "trick", question, passages[:k], size)
 
@@ -84,8 +84,8 @@ def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage],
 
 def fit(questions: Sequence[CalibrationQuestion], readers: Scoring) -> Scoring:
     """The reader's scoring with the answer's weights and lines fitted."""
-    fitted = replace(readers, answer=_fit_answer(questions, readers))
-    return replace(fitted, below=calibrate.lines(fitted, questions))
+    scoring = replace(readers, answer=_fit_answer(questions, readers))
+    return replace(scoring, below=calibrate.lines(scoring, questions))
 
 
 def _fit_answer(questions: Sequence[CalibrationQuestion], readers: Scoring) -> AnswerWeights:

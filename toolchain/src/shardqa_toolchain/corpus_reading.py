@@ -30,15 +30,15 @@ async def read_all(engine: Engine, question: Question) -> ReadQuestion:
     """The best `k` passages, all of them read. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
     try:
         async with asyncio.timeout(engine.settings.timeout):
-            ranked = await engine.ranking.rank(replace(question, sure=1.0), question.k)
-            reading = await engine.readers.staged(ranked)
+            ranks = await engine.ranking.rank(replace(question, sure=1.0), question.k)
+            reading = await engine.readers.staged(ranks)
     except TimeoutError:
         raise AnswerTimeout(f"reading {question.k} passages took more than {engine.settings.timeout:g} s") from None
     if reading.failed:
         raise ClusterUnavailable(f"{', '.join(reading.failed)} did not answer; see 'shardqa status'")
-    spans = reading.scored(len(ranked.passages))
+    spans = reading.scored(len(ranks.passages))
     every = defaultdict[str, list[Spanned]](list)
     for one in spans:
         every[one.span.passage.key].append(one.span)
-    passages = (ReadPassage(one.document, one.score, tuple(every[one.key])) for one in ranked.passages)
-    return ReadQuestion(tuple(passages), spans[0].scoring if spans else shipped_scoring(), ranked.size)
+    passages = (ReadPassage(one.document, one.score, tuple(every[one.key])) for one in ranks.passages)
+    return ReadQuestion(tuple(passages), spans[0].scoring if spans else shipped_scoring(), ranks.size)

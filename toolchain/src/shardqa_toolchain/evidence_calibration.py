@@ -62,9 +62,9 @@ def left_out(files: Marked, tests: Marked) -> Iterator[EvidenceOutcome]:
 def _outcome(name: str, weights: EvidenceWeights, rows: Sequence[MarkedRow]) -> EvidenceOutcome:
     """Counts the words of all rows together."""
     bias, *factors = astuple(weights)
-    shown = [worth_showing(chances(bias + _signals(row) @ np.array(factors)), row.words) for row in rows]
+    masks = [worth_showing(chances(bias + _signals(row) @ np.array(factors)), row.words) for row in rows]
     words, right = (
-        sum(int(getattr(row, name)[own].sum()) for row, own in zip(rows, shown, strict=True))
+        sum(int(getattr(row, name)[own].sum()) for row, own in zip(rows, masks, strict=True))
         for name in ("words", "right")
     )
     return EvidenceOutcome(name, len(rows), 200 * right / max(1, words + sum(row.marked for row in rows)))

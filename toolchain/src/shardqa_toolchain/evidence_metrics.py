@@ -65,7 +65,7 @@ class EvidenceScores:
 
 def counted(text: str, predicted: Sequence[Extent], marked: Sequence[Extent]) -> EvidenceCounts:
     """Compare predicted spans of a text with the marked ones; both in any order."""
-    words = [found.span() for found in WORD.finditer(text)]
+    words = [match.span() for match in WORD.finditer(text)]
     predicted_words, marked_words = (_covered(words, spans) for spans in (predicted, marked))
     inside = np.array([[_common(one, other) / max(1, one[1] - one[0]) for other in marked] for one in predicted])
     holds = inside.reshape(len(predicted), len(marked)) >= CONTAINED

@@ -22,11 +22,11 @@ def written_atomically(out: Path) -> Iterator[Path]:
     out = out.absolute()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadData(f"{out} is there already; name a new folder, or remove it first")
-    unfinished = out.with_name(f".{out.name}.unfinished-{os.getpid()}")
+    temporary = out.with_name(f".{out.name}.unfinished-{os.getpid()}")
     try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        unfinished.rename(out)
+        temporary.mkdir(parents=True)
+        yield temporary
+        temporary.rename(out)
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -34,4 +34,4 @@ def written_atomically(out: Path) -> Iterator[Path]:
             f"{out} can't be written: {os.strerror(error.errno)}; free some space, or name a folder elsewhere"
         ) from None
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -82,11 +82,11 @@ def _read(
 
 def _outputs(network: Network, folder: Path, rows: Sequence[Row]) -> Iterator[tuple[int, NDArray[np.float32], float]]:
     for batch in batches(rows):
-        found = network.outputs(batch)
-        if not all(name in found for name in EVIDENCE_HEADS):
+        outputs = network.outputs(batch)
+        if not all(name in outputs for name in EVIDENCE_HEADS):
             raise BadModel(f"{folder} gives no {EVIDENCE} and {RELEVANCE}; train them: `evidence = true` in a recipe")
         for line, number in enumerate(batch.rows):
-            yield number, found[EVIDENCE][line], float(found[RELEVANCE][line])
+            yield number, outputs[EVIDENCE][line], float(outputs[RELEVANCE][line])
 
 
 def _shown(text: str, tokens: PassageTokens, evidence: NDArray[np.float64]) -> list[Extent]:

@@ -36,17 +36,17 @@ class NoAnswerMetrics:
 def no_answer_metrics(reads: Sequence[Read], scoring: Scoring) -> NoAnswerMetrics:
     """Measure with the reader's own threshold; ``reads`` has one at least."""
     score = scores(reads, scoring)
-    answered = score >= scoring.no_answer_below
+    is_answer = score >= scoring.no_answer_below
     answerable = np.array([bool(one.question.answers) for one in reads])
-    f1 = np.where(answered, [one.f1 for one in reads], ~answerable)
-    exact = np.where(answered, [one.exact_match for one in reads], ~answerable)
+    f1 = np.where(is_answer, [one.f1 for one in reads], ~answerable)
+    exact = np.where(is_answer, [one.exact_match for one in reads], ~answerable)
     right = np.array([one.f1 >= RIGHT_F1 for one in reads])
     return NoAnswerMetrics(
         questions=len(reads),
         exact_match=100 * float(exact.mean()),
         f1=100 * float(f1.mean()),
         answerable_f1=_mean_percent(f1[answerable]),
-        refused=_mean_percent(~answered[~answerable]),
+        refused=_mean_percent(~is_answer[~answerable]),
         calibration_error=expected_calibration_error(score, right),
         threshold=scoring.no_answer_below,
     )
@@ -62,9 +62,9 @@ def expected_calibration_error(score: NDArray[np.float64], right: NDArray[np.boo
     bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
     error = 0.0
     for number in range(BINS):
-        held = bins == number
-        if held.any():
-            error += float(held.mean()) * abs(float(score[held].mean()) - float(right[held].mean()))
+        in_bin = bins == number
+        if in_bin.any():
+            error += float(in_bin.mean()) * abs(float(score[in_bin].mean()) - float(right[in_bin].mean()))
     return error
 
 

@@ -151,8 +151,8 @@ def _field(path: Path, where: str, record: object, name: str, kind: type[_T]) ->
         raise _bad(path, where, f"{type(record).__name__} found, an object is needed")
     value: Any = record.get(name)
     if not isinstance(value, kind):
-        found = f"is {type(value).__name__}" if name in record else "is missing"
-        raise _bad(path, where, f'"{name}" {found}, {kind.__name__} is needed')
+        fault = f"is {type(value).__name__}" if name in record else "is missing"
+        raise _bad(path, where, f'"{name}" {fault}, {kind.__name__} is needed')
     return value
 
 

@@ -186,20 +186,20 @@ def measure(
         return
     reads = list(reading.read_all(reader, questions, limit, threads))
     answerable = [one for one in reads if one.question.answers]
-    forced = reading.scores(answerable) if answerable else None
-    refused = (
+    always = reading.scores(answerable) if answerable else None
+    refusing = (
         no_answer_metrics.no_answer_metrics(reads, Scoring.load(reader)) if (reader / SCORING_FILE).exists() else None
     )
     if as_json:
-        print_json({"forced": forced and asdict(forced), "with_refusals": refused and asdict(refused)})
+        print_json({"forced": always and asdict(always), "with_refusals": refusing and asdict(refusing)})
         return
     rows: list[tuple[str, ...]] = []
-    if forced:
-        rows.append(("always answered", str(forced.questions), f"{forced.exact_match:.2f}", f"{forced.f1:.2f}", "", ""))
-    if refused:
-        error = f"{refused.calibration_error:.3f}"
-        scores = (f"{refused.exact_match:.2f}", f"{refused.f1:.2f}", f"{refused.refused:.1f}", error)
-        rows.append((f"below {refused.threshold} refused", str(refused.questions), *scores))
+    if always:
+        rows.append(("always answered", str(always.questions), f"{always.exact_match:.2f}", f"{always.f1:.2f}", "", ""))
+    if refusing:
+        error = f"{refusing.calibration_error:.3f}"
+        scores = (f"{refusing.exact_match:.2f}", f"{refusing.f1:.2f}", f"{refusing.refused:.1f}", error)
+        rows.append((f"below {refusing.threshold} refused", str(refusing.questions), *scores))
     print_table(("", "questions", "EM", "F1", "refused %", "calibration error"), rows)
 
 

@@ -89,23 +89,23 @@ class Library:
         terms = query(question)
         hidden = set(self.index.table.keys_of(without)) if without is not None else set()
         near = self.encoder.question(question) if self.encoder is not None else None
-        ranked = self.index.rank(terms, self.index.statistics(terms).compared(near), k + len(hidden))
-        return [(key, score) for key, score in ranked if key not in hidden][:k]
+        ranks = self.index.rank(terms, self.index.statistics(terms).compared(near), k + len(hidden))
+        return [(key, score) for key, score in ranks if key not in hidden][:k]
 
     def ask(self, session: ReaderSession, question: str, k: int, without: str | None = None) -> dict[str, Any]:
         question = keys.normalise_question(question)
-        ranked = self.rank(question, k, without)
+        ranks = self.rank(question, k, without)
         ids = self.tokenizer.question(question)
-        found = [self.passages[key] for key, _ in ranked]
-        rows = [join(ids, passage.ids) for passage in found]
+        passages = [self.passages[key] for key, _ in ranks]
+        rows = [join(ids, passage.ids) for passage in passages]
         read = [
             self._read(key, score, row, logits)
-            for (key, score), row, logits in zip(ranked, rows, session.read_all(rows), strict=True)
+            for (key, score), row, logits in zip(ranks, rows, session.read_all(rows), strict=True)
         ]
         terms = query(question)
         statistics = self.index.statistics(terms)
         return {
-            "ranks": [round(score, 4) for _, score in ranked],
+            "ranks": [round(score, 4) for _, score in ranks],
             "corpus": statistics.passages,
             "df": {term: statistics.df.get(term, 0) for term in terms.terms},
             "candidates": [one for spans, _ in read for one in spans],
@@ -152,10 +152,10 @@ def seeds(folder: Path) -> Sample:
 def domain(file: Path, limit: int, seed: int) -> Sample:
     """All paragraphs of a file of SQuAD's form or of marked texts, and ``limit`` of its questions of each kind, drawn
     at random. Marked sentences count as answers."""
-    found = _marked(file) if evidence_lines.is_lines(file) else squad.read_squad(file)
-    documents = [(one.id, one.title.replace("_", " "), one.text) for one in found.paragraphs]
+    source = _marked(file) if evidence_lines.is_lines(file) else squad.read_squad(file)
+    documents = [(one.id, one.title.replace("_", " "), one.text) for one in source.paragraphs]
     name = file.name.split(".")[0]
-    return Sample(documents, list(_drawn(list(found.questions), limit, seed)), name, absent=True)
+    return Sample(documents, list(_drawn(list(source.questions), limit, seed)), name, absent=True)
 
 
 def _marked(file: Path) -> squad.QuestionSet:
@@ -214,7 +214,7 @@ def _shelved(
 def _drawn(questions: Sequence[squad.SquadQuestion], limit: int, seed: int) -> Iterator[squad.SquadQuestion]:
     kinds = [(bool(question.answers), question.document is None) for question in questions]
     for kind in sorted(set(kinds)):
-        of_kind = [question for question, found in zip(questions, kinds, strict=True) if found == kind]
+        of_kind = [question for question, other in zip(questions, kinds, strict=True) if other == kind]
         yield from random.Random(seed).sample(of_kind, min(limit, len(of_kind)))
 
 

@@ -118,8 +118,8 @@ def verify(
     need("onnx", "safetensors")
     from shardqa_toolchain.conversion import verify as verifying
 
-    chosen = {Tolerance.float: verifying.FLOAT, Tolerance.quantized: verifying.QUANTIZED}
-    thresholds = chosen[threshold] if threshold else verifying.thresholds_for(b)
+    by_name = {Tolerance.float: verifying.FLOAT, Tolerance.quantized: verifying.QUANTIZED}
+    thresholds = by_name[threshold] if threshold else verifying.thresholds_for(b)
     if f1_loss is not None:
         thresholds = replace(thresholds, f1_loss=f1_loss)
     _report(verifying.verify(a, b, questions, limit, thresholds, threads), None, as_json)

@@ -85,18 +85,18 @@ async def _calibrate(
     fitting.check_enough(questions)
     previous = await engine.scores.stored(corpus)
     sample, readers = await _read(engine, questions, k)
-    fitted, in_use = fitting.fit(sample, readers), previous.over(readers) if previous else readers
+    scoring, in_use = fitting.fit(sample, readers), previous.over(readers) if previous else readers
     gain = fitting.gain(sample, readers, in_use)
-    own = CorpusScoring.of(fitted, readers, _fitted_on(sample, gain))
-    stored = not dry_run and (force or gain.is_worth_it)
-    if stored:
+    own = CorpusScoring.of(scoring, readers, _fitted_on(sample, gain))
+    is_stored = not dry_run and (force or gain.is_worth_it)
+    if is_stored:
         before = previous.model_copy(update={"previous": None}) if previous else None
         await engine.scores.store(corpus, own.model_copy(update={"previous": before}))
     return {
         "corpus": corpus,
-        "stored": stored,
+        "stored": is_stored,
         "before": _figures(gain.before, gain.log_loss_before, in_use),
-        "after": _figures(gain.after, gain.log_loss_after, fitted),
+        "after": _figures(gain.after, gain.log_loss_after, scoring),
         "scoring": own.model_dump(),
     }
 
@@ -142,8 +142,8 @@ def _print(report: dict[str, Any], corpus: str) -> None:
         for name in ("before", "after")
         for of in (report[name],)
     ]
-    fitted = report["scoring"]["fitted"]
-    title = f"{corpus}: {fitted['answerable']} questions with answers, {fitted['absent']} without; each fifth unseen"
+    sample = report["scoring"]["fitted"]
+    title = f"{corpus}: {sample['answerable']} questions with answers, {sample['absent']} without; each fifth unseen"
     print_table(("scores", "right answers kept %", "absent refused %", "calibration error", "log loss"), rows, title)
     if report["stored"]:
         say("stored; answers use it within seconds. Back again: shardqa-models calibrate-corpus --undo")
@@ -157,6 +157,6 @@ def _show(own: CorpusScoring | None, corpus: str, as_json: bool) -> None:
     elif own is None:
         say(f"{corpus} has the reader's scores")
     else:
-        fitted = own.fitted
-        say(f"{corpus} has its own scores, fitted {fitted.at} on {fitted.answerable} questions with answers")
+        sample = own.fitted
+        say(f"{corpus} has its own scores, fitted {sample.at} on {sample.answerable} questions with answers")
         print_table(("answer when", "score from"), list(own.below.items()))

@@ -128,5 +128,5 @@ def numbers(text: str, low: float, high: float) -> list[float]:
 def percentile(values: Sequence[float], share: float) -> float:
     """The least value that at least `share` of them do not exceed (nearest rank)."""
     assert values, "a percentile of nothing"
-    ordered = sorted(values)
-    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+    ascending = sorted(values)
+    return ascending[max(0, ceil(share * len(ascending)) - 1)]

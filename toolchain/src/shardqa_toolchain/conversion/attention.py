@@ -37,8 +37,8 @@ def attention(
     total = graph.node("Add", [projected, graph.constant(f"{name}.qkv.bias", bias)], f"{name}.qkv.biased")
     query, key, value = graph.split(total, [f"{name}.{part}" for part in "qkv"])
     scale = graph.constant("attention.scale", np.array(1 / math.sqrt(size), np.float32))
-    scaled = graph.node("Mul", [query, scale], f"{name}.q.scaled")
-    rows = _by_head(graph, f"{name}.q", scaled, heads, size, (0, 2, 1, 3))
+    query_rows = graph.node("Mul", [query, scale], f"{name}.q.scaled")
+    rows = _by_head(graph, f"{name}.q", query_rows, heads, size, (0, 2, 1, 3))
     columns = _by_head(graph, f"{name}.k", key, heads, size, (0, 2, 3, 1))
     values = _by_head(graph, f"{name}.v", value, heads, size, (0, 2, 1, 3))
     alike = graph.node("MatMul", [rows, columns], f"{name}.alike")
@@ -46,13 +46,13 @@ def attention(
     highest = graph.node("ReduceMax", [logits], f"{name}.highest", axes=[-1])
     powers = graph.node("Exp", [graph.node("Sub", [logits, highest], f"{name}.below")], f"{name}.powers")
     one_more = graph.constant("one column", np.array([0, 0, 0, 0, 0, 0, 0, 1], np.int64))
-    counted = graph.node(
+    with_ones = graph.node(
         "Pad", [values, one_more, graph.constant("one.float", np.array(1, np.float32))], f"{name}.counted"
     )
-    summed = graph.node("MatMul", [powers, counted], f"{name}.summed")
-    weighed, sums = graph.split(summed, [f"{name}.weighed", f"{name}.sums"], [size, 1])
-    mixed = graph.node("Div", [weighed, sums], f"{name}.mixed")
-    back = graph.node("Transpose", [mixed], f"{name}.tokens", perm=[0, 2, 1, 3])
+    both = graph.node("MatMul", [powers, with_ones], f"{name}.summed")
+    totals, sums = graph.split(both, [f"{name}.weighed", f"{name}.sums"], [size, 1])
+    mix = graph.node("Div", [totals, sums], f"{name}.mixed")
+    back = graph.node("Transpose", [mix], f"{name}.tokens", perm=[0, 2, 1, 3])
     shape = graph.constant(f"side by side.{heads * size}", np.array([0, 0, heads * size], np.int64))
     return graph.node("Reshape", [back, shape], f"{name}.context")
 

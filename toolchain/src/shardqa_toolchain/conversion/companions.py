@@ -40,7 +40,7 @@ def check_tokenizer(path: Path, vocabulary: int) -> None:
             f"{path} has {pieces.get_vocab_size():,} words, the network's table {vocabulary:,}; "
             "take the tokenizer that the network was trained with"
         )
-    for word, wanted in (("[PAD]", PAD), ("[CLS]", CLS), ("[SEP]", SEP)):
-        if pieces.token_to_id(word) != wanted:
-            found = pieces.token_to_id(word)
-            raise BadModel(f"{path}: {word} is {found}, {wanted} is needed; readers use BERT's published vocabularies")
+    for word, standard in (("[PAD]", PAD), ("[CLS]", CLS), ("[SEP]", SEP)):
+        if pieces.token_to_id(word) != standard:
+            id = pieces.token_to_id(word)
+            raise BadModel(f"{path}: {word} is {id}, {standard} is needed; readers use BERT's published vocabularies")

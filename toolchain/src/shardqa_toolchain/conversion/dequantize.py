@@ -57,7 +57,7 @@ def dequantize(source: Path, out: Path, check: Check = AS_IT_COMES) -> Verdict:
 def _weights(constants: Constants, layers: int) -> dict[str, NDArray[np.float32]]:
     """A checkpoint's tensors by their names in transformers."""
     tables = "bert.embeddings."
-    found: dict[str, NDArray[np.float32]] = {
+    weights: dict[str, NDArray[np.float32]] = {
         f"{tables}word_embeddings.weight": constants["words.table"].astype(np.float32) * constants["words.scale"],
         f"{tables}position_embeddings.weight": constants["places.table"],
         f"{tables}token_type_embeddings.weight": constants["types.table"],
@@ -67,23 +67,23 @@ def _weights(constants: Constants, layers: int) -> dict[str, NDArray[np.float32]
     }
     for name in EVIDENCE_HEADS:
         if f"{name}.weight" in constants:
-            found |= _dense(name, constants[f"{name}.weight"], constants[f"{name}.bias"])
+            weights |= _dense(name, constants[f"{name}.weight"], constants[f"{name}.bias"])
     for number in range(layers):
-        found |= _layer(constants, number)
-    return found
+        weights |= _layer(constants, number)
+    return weights
 
 
 def _layer(constants: Constants, number: int) -> dict[str, NDArray[np.float32]]:
     prefix, short = f"bert.encoder.layer.{number}.", f"layer.{number}"
-    found = {**_norm(constants, f"{prefix}attention.output.LayerNorm"), **_norm(constants, f"{prefix}output.LayerNorm")}
-    packed, biases = _product(constants, f"{short}.qkv"), constants[f"{short}.qkv.bias"]
-    for part, weight, bias in zip(SELF, np.split(packed, 3, axis=1), np.split(biases, 3), strict=True):
-        found |= _dense(f"{prefix}attention.self.{part}", weight, bias)
-    mixed, narrowed = _product(constants, f"{short}.mix"), _product(constants, f"{short}.narrow")
-    found |= _dense(f"{prefix}attention.output.dense", mixed, constants[f"{short}.attended.bias"])
-    widened = _product(constants, f"{short}.widen")
-    found |= _dense(f"{prefix}intermediate.dense", widened, constants[f"{short}.widen.bias"])
-    return found | _dense(f"{prefix}output.dense", narrowed, constants[f"hidden.{number + 1}.bias"])
+    parts = {**_norm(constants, f"{prefix}attention.output.LayerNorm"), **_norm(constants, f"{prefix}output.LayerNorm")}
+    product, biases = _product(constants, f"{short}.qkv"), constants[f"{short}.qkv.bias"]
+    for part, weight, bias in zip(SELF, np.split(product, 3, axis=1), np.split(biases, 3), strict=True):
+        parts |= _dense(f"{prefix}attention.self.{part}", weight, bias)
+    mix, narrow = _product(constants, f"{short}.mix"), _product(constants, f"{short}.narrow")
+    parts |= _dense(f"{prefix}attention.output.dense", mix, constants[f"{short}.attended.bias"])
+    widen = _product(constants, f"{short}.widen")
+    parts |= _dense(f"{prefix}intermediate.dense", widen, constants[f"{short}.widen.bias"])
+    return parts | _dense(f"{prefix}output.dense", narrow, constants[f"hidden.{number + 1}.bias"])
 
 
 def _product(constants: Constants, name: str) -> NDArray[np.float32]:

@@ -44,10 +44,10 @@ class EmbeddingHead:
         there = graph.node("Cast", ["attention_mask"], "pool.there", to=TensorProto.FLOAT)
         row = graph.node("Unsqueeze", [there, middle], "pool.row")
         # The sum does: a mean differs from it in length alone, which goes.
-        summed = graph.node("MatMul", [row, hidden], "pool.sum")
-        turned = graph.node("Transpose", [summed], "pool.turned", perm=[0, 2, 1])
-        squared = graph.node("MatMul", [summed, turned], "pool.squared")
-        unit = graph.node("Div", [summed, graph.node("Sqrt", [squared], "pool.length")], "pool.unit")
+        total = graph.node("MatMul", [row, hidden], "pool.sum")
+        column = graph.node("Transpose", [total], "pool.turned", perm=[0, 2, 1])
+        square = graph.node("MatMul", [total, column], "pool.squared")
+        unit = graph.node("Div", [total, graph.node("Sqrt", [square], "pool.length")], "pool.unit")
         flat = graph.node("Squeeze", [unit, middle], "pool.flat")
         scale = graph.constant("pool.scale", np.array(1 / self.steps, np.float32))
         zero = graph.constant("pool.zero", np.array(0, np.int8))
@@ -109,5 +109,5 @@ def _write(checkpoint: Checkpoint, layers: Layers, folder: Path) -> float:
 def _vectors(checkpoint: Checkpoint, folder: Path) -> NDArray[np.float64]:
     """Returns the vectors of the probe's rows."""
     session = open_session(folder, 1)
-    found = [session.run([OUTPUT], batch.feeds())[0] for batch in batches(probe_rows(checkpoint), max_rows=1)]
-    return np.concatenate(found).astype(np.float64)
+    vectors = [session.run([OUTPUT], batch.feeds())[0] for batch in batches(probe_rows(checkpoint), max_rows=1)]
+    return np.concatenate(vectors).astype(np.float64)

@@ -91,8 +91,8 @@ def bert_settings(config: Mapping[str, Any], also: Collection[str] = ()) -> dict
         config = {**config, "position_embedding_type": RELATIVE, "type_vocab_size": 2}
     settings = {**config, "model_type": "bert"}
     if family != "bert":
-        named = config.get("architectures") or []
-        settings["architectures"] = [re.sub("^[A-Za-z]*?(For|Model$)", r"Bert\1", name) for name in named]
+        architectures = config.get("architectures") or []
+        settings["architectures"] = [re.sub("^[A-Za-z]*?(For|Model$)", r"Bert\1", name) for name in architectures]
     _check_arithmetic(settings, RELATIVE in also)
     return settings
 
@@ -112,13 +112,13 @@ def _check_arithmetic(config: Mapping[str, Any], relative_too: bool) -> None:
             "it has MPNet's relative places: such a network can be trained and can teach (`shardqa-models distil "
             "--teacher`), but not be served or converted; distil a BERT from it"
         )
-    needed = {
+    standard = {
         "hidden_act": "gelu",
         "position_embedding_type": RELATIVE if relative else "absolute",
         "is_decoder": False,
         "add_cross_attention": False,
     }
-    for name, value in needed.items():
+    for name, value in standard.items():
         if config.get(name, value) != value:
             raise BadModel(f"{name} is {config[name]!r}, {value!r} is needed; only such checkpoints can be read")
     strange = [name for name in config.get("architectures") or [] if not re.fullmatch("Bert(Model|For[A-Za-z]+)", name)]

@@ -110,12 +110,12 @@ def network(
     graph = GraphBuilder()
     hidden = _embeddings(graph, weights, shape, layers)
     mask = padding(graph, "attention_mask")
-    watched = _Watched(layers)
+    watch = _Watched(layers)
     for number in range(shape.layers):
-        hidden = _layer(graph, weights, shape, watched, number, hidden, mask)
+        hidden = _layer(graph, weights, shape, watch, number, hidden, mask)
     outputs = [output for head in heads for output in head.write(graph, hidden)]
     if observe:
-        outputs += [Output(graph.node("Identity", [value], f"?{name}"), _ANY) for name, value in watched.inputs.items()]
+        outputs += [Output(graph.node("Identity", [value], f"?{name}"), _ANY) for name, value in watch.inputs.items()]
     return model_of(graph, outputs)
 
 
@@ -156,13 +156,13 @@ def _layer(
 ) -> str:
     prefix, short = f"bert.encoder.layer.{number}.", f"layer.{number}"
     context = _attention(graph, weights, shape, layers, number, hidden, mask)
-    mixed = layers.product(graph, f"{short}.mix", context, weights[prefix + "attention.output.dense.weight"].T)
-    attended = _add_and_norm(graph, weights, shape, prefix + "attention.output", f"{short}.attended", mixed, hidden)
-    widened = layers.product(graph, f"{short}.widen", attended, weights[prefix + "intermediate.dense.weight"].T)
+    mix = layers.product(graph, f"{short}.mix", context, weights[prefix + "attention.output.dense.weight"].T)
+    middle = _add_and_norm(graph, weights, shape, prefix + "attention.output", f"{short}.attended", mix, hidden)
+    widen = layers.product(graph, f"{short}.widen", middle, weights[prefix + "intermediate.dense.weight"].T)
     bias = graph.constant(f"{short}.widen.bias", weights[prefix + "intermediate.dense.bias"])
-    active = graph.node("BiasGelu", [widened, bias], f"{short}.active", CONTRIB)
-    narrowed = layers.product(graph, f"{short}.narrow", active, weights[prefix + "output.dense.weight"].T)
-    return _add_and_norm(graph, weights, shape, prefix + "output", f"hidden.{number + 1}", narrowed, attended)
+    active = graph.node("BiasGelu", [widen, bias], f"{short}.active", CONTRIB)
+    narrow = layers.product(graph, f"{short}.narrow", active, weights[prefix + "output.dense.weight"].T)
+    return _add_and_norm(graph, weights, shape, prefix + "output", f"hidden.{number + 1}", narrow, middle)
 
 
 def _attention(
@@ -171,10 +171,10 @@ def _attention(
     """The heads' outputs side by side; query, key and value are one product."""
     short = f"layer.{number}"
     parts = [f"bert.encoder.layer.{number}.attention.self.{part}" for part in ("query", "key", "value")]
-    packed = np.concatenate([weights[f"{part}.weight"].T for part in parts], axis=1)
-    projected = layers.product(graph, f"{short}.qkv", hidden, packed)
+    matrix = np.concatenate([weights[f"{part}.weight"].T for part in parts], axis=1)
+    projection = layers.product(graph, f"{short}.qkv", hidden, matrix)
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-    return attention(graph, short, projected, bias, mask, len(weights[f"{parts[0]}.weight"]) // shape.head_size)
+    return attention(graph, short, projection, bias, mask, len(weights[f"{parts[0]}.weight"]) // shape.head_size)
 
 
 def _add_and_norm(

@@ -127,15 +127,15 @@ class TokenLayers:
         """In groups of inputs, which GELU gives."""
         groups = max(1, round(len(weight) / self.group_inputs))
         lift = graph.constant("gelu.floor", np.array(GELU_FLOOR, dtype=np.float32))
-        lifted = graph.node("Add", [value, lift], f"{name}.lifted")
+        sum_of_both = graph.node("Add", [value, lift], f"{name}.lifted")
         moments = self.moments.get(name)
         places = np.array_split(np.arange(len(weight)), groups)
         columns = [_Columns.of(weight[own], None if moments is None else moments[np.ix_(own, own)]) for own in places]
         names = [f"{name}.{number}" for number in range(groups)]
-        values = graph.split(lifted, [f"{one}.inputs" for one in names], [len(one.steps) for one in columns])
+        values = graph.split(sum_of_both, [f"{one}.inputs" for one in names], [len(one.steps) for one in columns])
         products = [_token_product(graph, *one, POSITIVE) for one in zip(names, values, columns, strict=True)]
-        added = np.stack([one.sums for one in columns]).sum(axis=0) * np.float32(-GELU_FLOOR)
-        return graph.node("Sum", [*products, graph.constant(f"{name}.added", added)], name)
+        offset = np.stack([one.sums for one in columns]).sum(axis=0) * np.float32(-GELU_FLOOR)
+        return graph.node("Sum", [*products, graph.constant(f"{name}.added", offset)], name)
 
 
 def compensated(
@@ -147,8 +147,8 @@ def compensated(
     one differs from it by less than a step: rounded to the nearest, most of what it learnt would be lost.
     """
     order = np.argsort(-np.diag(moments), kind="stable")
-    damped = moments[np.ix_(order, order)] + np.eye(len(order)) * (DAMPING * np.diag(moments).mean() + LEAST)
-    spread = np.linalg.cholesky(np.linalg.inv(damped)).T
+    regular = moments[np.ix_(order, order)] + np.eye(len(order)) * (DAMPING * np.diag(moments).mean() + LEAST)
+    spread = np.linalg.cholesky(np.linalg.inv(regular)).T
     rest, steps = weight[order].astype(np.float64), np.zeros(weight.shape, np.float32)
     for n, own in enumerate(order):
         steps[own] = np.clip(np.round(rest[n] / scale[0]), -COLUMN_STEPS, COLUMN_STEPS)
@@ -162,12 +162,12 @@ def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArra
     They are float32 [inputs], about 1 in the geometric mean. What never shows, or counts for nothing, stays as it is.
     """
     rows = np.abs(weight).max(axis=1)
-    seen = (largest > 0) & (rows > 0)
-    if not seen.any():
+    is_used = (largest > 0) & (rows > 0)
+    if not is_used.any():
         return np.ones_like(largest)
     powers = np.zeros_like(largest)
-    powers[seen] = (np.log(largest[seen]) - np.log(rows[seen])) / 2
-    powers[seen] -= powers[seen].mean()
+    powers[is_used] = (np.log(largest[is_used]) - np.log(rows[is_used])) / 2
+    powers[is_used] -= powers[is_used].mean()
     return np.exp(np.clip(powers, -MOST_EVENING, MOST_EVENING))
 
 

@@ -68,11 +68,11 @@ def random_probe(vocabulary: int, positions: int, rows: int) -> Probe:
     """Rows of random lengths and wordpieces, always the same."""
     dice = np.random.default_rng(0)
     low, high = RANDOM_LENGTHS
-    found = []
+    inputs = []
     for length in dice.integers(min(low, positions), min(high, positions) + 1, rows).tolist():
         ids = dice.integers(min(FIRST_WORD, vocabulary - 1), vocabulary, length - 3).astype(np.int32)
-        found.append(join(ids[: length // 4], ids[length // 4 :]))
-    return Probe(f"{rows} rows of random wordpieces", (), tuple(found))
+        inputs.append(join(ids[: length // 4], ids[length // 4 :]))
+    return Probe(f"{rows} rows of random wordpieces", (), tuple(inputs))
 
 
 def seed_questions() -> squad.QuestionSet:

@@ -49,10 +49,10 @@ class Reference:
     def _layer(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
         """Vaswani et al. 2017, section 3, normalised after each sum."""
         context = self._attend(prefix + "attention.self.", hidden, bias)
-        mixed = self.dense(prefix + "attention.output.dense", context)
-        attended = self._norm(prefix + "attention.output.LayerNorm", hidden + mixed)
-        active = gelu(self.dense(prefix + "intermediate.dense", attended))
-        return self._norm(prefix + "output.LayerNorm", attended + self.dense(prefix + "output.dense", active))
+        mix = self.dense(prefix + "attention.output.dense", context)
+        middle = self._norm(prefix + "attention.output.LayerNorm", hidden + mix)
+        active = gelu(self.dense(prefix + "intermediate.dense", middle))
+        return self._norm(prefix + "output.LayerNorm", middle + self.dense(prefix + "output.dense", active))
 
     def _attend(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
         rows, tokens, _ = hidden.shape
@@ -64,8 +64,8 @@ class Reference:
         logits = query @ key.swapaxes(-1, -2) / np.float32(math.sqrt(size)) + bias
         weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
-        merged: Floats = (weights @ value).transpose(0, 2, 1, 3).reshape(rows, tokens, -1)
-        return merged
+        context: Floats = (weights @ value).transpose(0, 2, 1, 3).reshape(rows, tokens, -1)
+        return context
 
     def dense(self, name: str, value: Floats) -> Floats:
         """A value times the transposed weight of this name, and its bias."""
@@ -74,10 +74,10 @@ class Reference:
 
     def _norm(self, name: str, value: Floats) -> Floats:
         """Ba et al. 2016, over the last axis."""
-        centred = value - value.mean(axis=-1, keepdims=True)
-        deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + np.float32(self.shape.epsilon))
-        normalised: Floats = centred / deviation * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
-        return normalised
+        distance = value - value.mean(axis=-1, keepdims=True)
+        deviation = np.sqrt((distance**2).mean(axis=-1, keepdims=True) + np.float32(self.shape.epsilon))
+        result: Floats = distance / deviation * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+        return result
 
 
 _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)

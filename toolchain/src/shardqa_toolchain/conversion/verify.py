@@ -91,8 +91,8 @@ def verify(
     BadData for questions that can't be used.
     """
     first, second = open_network(Path(a), threads), open_network(Path(b), threads)
-    shared = _shared_probe(first, second, questions, limit)
-    return compare(first, second, shared, thresholds)
+    probe = _shared_probe(first, second, questions, limit)
+    return compare(first, second, probe, thresholds)
 
 
 def compare(a: OpenNetwork, b: OpenNetwork, inputs: Probe, thresholds: Thresholds) -> Verdict:
@@ -105,7 +105,7 @@ def compare(a: OpenNetwork, b: OpenNetwork, inputs: Probe, thresholds: Threshold
         for name in ours.keys() & theirs.keys():
             output = name if name in EVIDENCE_HEADS else TOGETHER
             differences.setdefault(output, _Differences()).add(*_real(batch, ours[name], theirs[name]))
-        if all(name in found for name in SPANS for found in (ours, theirs)):
+        if all(name in outputs for name in SPANS for outputs in (ours, theirs)):
             spans.add(batch, ours, theirs)
     return _verdict(inputs, differences, spans, thresholds)
 
@@ -194,7 +194,7 @@ class _Spans:
     def add(self, batch: Batch, ours: Outputs, theirs: Outputs) -> None:
         for line, number in enumerate(batch.rows):
             length = int(batch.attention_mask[line].sum())
-            a, b = ((found[SPANS[0]][line, :length], found[SPANS[1]][line, :length]) for found in (ours, theirs))
+            a, b = ((outputs[SPANS[0]][line, :length], outputs[SPANS[1]][line, :length]) for outputs in (ours, theirs))
             self.pairs[number] = a, b
 
     def agreement(self, rows: Sequence[Row]) -> float:
@@ -209,8 +209,8 @@ class _Spans:
         """EM and F1 of A (0) or B (1), percent."""
         logits = (self.pairs[number][which] for number in itertools.count())
         reads = [measure.read(one, [next(logits) for _ in one.windows], seconds=0) for one in inputs.readings]
-        found = measure.scores(reads)
-        return found.exact_match, found.f1
+        shares = measure.scores(reads)
+        return shares.exact_match, shares.f1
 
 
 def _verdict(inputs: Probe, outputs: dict[str, _Differences], spans: _Spans, thresholds: Thresholds) -> Verdict:

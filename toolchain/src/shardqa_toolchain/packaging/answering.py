@@ -62,11 +62,11 @@ class Answerer:
         tokens = [self.tokenizer.passage(text) for text in passages]
         rows = [list(windows(ids, one.ids)) for one in tokens]
         logits = iter(self._session.read([row for cut in rows for _, row in cut]))
-        found = [
+        spans = [
             self._candidate(number, passages[number], tokens[number], cut, [next(logits) for _ in cut])
             for number, cut in enumerate(rows)
         ]
-        return self._conclude([one for one in found if one is not None], passages)
+        return self._conclude([one for one in spans if one is not None], passages)
 
     def _candidate(
         self, number: int, text: str, tokens: PassageTokens, rows: list[tuple[int, Row]], logits: list[Logits]

@@ -15,14 +15,14 @@ LEVEL = 9  # a little smaller than the usual 6, which decides here whether the z
 
 def write(files: Mapping[str, Path], out: Path) -> int:
     """Write a zip of files by name and return its bytes; raises OSError, and then leaves nothing behind."""
-    unfinished = out.with_name(f".{out.name}.unfinished")
+    temporary = out.with_name(f".{out.name}.unfinished")
     try:
-        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             for name, path in sorted(files.items()):
                 _add(archive, name, path)
-        unfinished.replace(out)
+        temporary.replace(out)
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return out.stat().st_size
 
 

@@ -58,8 +58,8 @@ def lambda_zip(
         contents.add_model(reader, root)
         parts = contents.sizes(root)
         _check_limit(parts)
-        zipped = archive.write(contents.files(root), out)
-    return Bundle(out, target, zipped, sum(parts.values()), parts, dict(versions), source, python is not None)
+        size = archive.write(contents.files(root), out)
+    return Bundle(out, target, size, sum(parts.values()), parts, dict(versions), source, python is not None)
 
 
 def functions_folder(reader: Path, out: Path, target: Target, versions: Mapping[str, str]) -> Bundle:
@@ -72,8 +72,8 @@ def functions_folder(reader: Path, out: Path, target: Target, versions: Mapping[
     with written_atomically(out) as root:
         contents.add_code("main.py", root)
         contents.add_model(reader, root)
-        pinned = sorted({**PINS, **versions}.items(), key=lambda item: item[0].lower())
-        _write(root / "requirements.txt", "".join(f"{name}=={version}\n" for name, version in pinned))
+        pins = sorted({**PINS, **versions}.items(), key=lambda item: item[0].lower())
+        _write(root / "requirements.txt", "".join(f"{name}=={version}\n" for name, version in pins))
         _write(root / "Procfile", PROCFILE)
         _write(root / "Dockerfile", DOCKERFILE.format(python=target.python))
         parts = contents.sizes(root)

@@ -16,7 +16,7 @@ def compile_all(python: str, root: Path) -> None:
     command = [python, "-s", "-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(root), "-p", TASK_ROOT, str(root)]
     environment = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        raise SetupError(f"{python} could not compile the bundle: {said[-1] if said else 'it said nothing'}")
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if process.returncode:
+        output = (process.stdout + process.stderr).strip().splitlines()
+        raise SetupError(f"{python} could not compile the bundle: {output[-1] if output else 'it output nothing'}")

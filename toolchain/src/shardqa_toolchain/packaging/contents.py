@@ -113,8 +113,8 @@ def files(root: Path) -> dict[str, Path]:
 
 def sizes(root: Path) -> dict[str, int]:
     """Bytes under the root by the first part of the name, the largest first."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name, path in files(root).items():
         part = name.partition("/")[0]
-        found[part] = found.get(part, 0) + path.stat().st_size
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        sizes[part] = sizes.get(part, 0) + path.stat().st_size
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))

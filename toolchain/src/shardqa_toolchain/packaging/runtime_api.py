@@ -56,10 +56,10 @@ class RuntimeApi:
         began = time.perf_counter()
         self._events.put((str(uuid4()), json.dumps(event).encode()))
         try:
-            failed, body = self._replies.get(timeout=seconds)
+            is_error, body = self._replies.get(timeout=seconds)
         except queue.Empty:
             raise BadModel(f"the function did not reply within {seconds:g} s; see what it printed") from None
-        return FunctionReply(json.loads(body), failed, time.perf_counter() - began)
+        return FunctionReply(json.loads(body), is_error, time.perf_counter() - began)
 
     def close(self) -> None:
         self._server.shutdown()

@@ -49,9 +49,9 @@ class Target:
 
     def platforms(self) -> list[str]:
         """The wheel platforms that run there, best first."""
-        named = [f"manylinux_2_{minor}_{self.machine}" for minor in range(self.glibc[1], OLDEST_MINOR - 1, -1)]
+        manylinux = [f"manylinux_2_{minor}_{self.machine}" for minor in range(self.glibc[1], OLDEST_MINOR - 1, -1)]
         legacy = [f"{name}_{self.machine}" for name, glibc in LEGACY_PLATFORMS.items() if glibc <= self.glibc]
-        return named + legacy
+        return manylinux + legacy
 
     def __str__(self) -> str:
         return f"Python {self.python}, glibc {self.glibc[0]}.{self.glibc[1]}, {self.machine}"
@@ -62,13 +62,13 @@ def interpreter(target: Target, path: str | None = None) -> str | None:
 
     Raises SetupError when ``path`` is not such a one.
     """
-    needed = (target.python, target.machine)
+    own = (target.python, target.machine)
     if path is None:
         places = (sys.executable, shutil.which(f"python{target.python}"))
-        return next((place for place in places if place is not None and _described_by(place) == needed), None)
-    if _described_by(path) != needed:
-        said = " ".join(_described_by(path)) or "nothing"
-        raise SetupError(f"{path} says that it is {said}, {' '.join(needed)} is needed; name another --interpreter")
+        return next((place for place in places if place is not None and _described_by(place) == own), None)
+    if _described_by(path) != own:
+        description = " ".join(_described_by(path)) or "nothing"
+        raise SetupError(f"{path} says that it is {description}, {' '.join(own)} is needed; name another --interpreter")
     return path
 
 
@@ -80,7 +80,7 @@ def is_this_machine(target: Target) -> bool:
 def _described_by(path: str) -> tuple[str, ...]:
     """Returns an interpreter's version and machine; nothing when it does not run, as a shim of an absent version."""
     try:
-        told = subprocess.run([path, "-I", "-c", _ASK], capture_output=True, text=True, check=False)
+        process = subprocess.run([path, "-I", "-c", _ASK], capture_output=True, text=True, check=False)
     except OSError:
         return ()
-    return tuple(told.stdout.split())
+    return tuple(process.stdout.split())

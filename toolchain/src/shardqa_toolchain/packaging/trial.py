@@ -72,8 +72,8 @@ class Process:
             pass
         if not line:
             raise BadModel(f"the bundle can't answer on its own: its process ended with {self._process.wait()}")
-        found: Json = json.loads(line)
-        return found
+        reply: Json = json.loads(line)
+        return reply
 
     def close(self) -> None:
         self._process.kill()

@@ -24,11 +24,11 @@ def pins(lock: Path | None = None, names: Sequence[str] = LIBRARIES) -> dict[str
     """
     if lock is None:
         return {name: _installed_version(name) for name in names}
-    found = dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    missing = [name for name in names if name not in found]
+    versions = dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    missing = [name for name in names if name not in versions]
     if missing:
         raise BadData(f"{lock} has no line {missing[0]}==VERSION; add it, or name another --lock")
-    return {name: found[name] for name in names}
+    return {name: versions[name] for name in names}
 
 
 def gather(target: Target, versions: Mapping[str, str], out: Path, wheels: Path | None = None) -> str:
@@ -59,12 +59,12 @@ def _installed_version(name: str) -> str:
 def _fits(name: str, version: str, target: Target) -> bool:
     """Whether the installed library is of this version and came from a wheel that runs on the target."""
     try:
-        installed = metadata.distribution(name)
+        distribution = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return False
-    wheel = installed.read_text("WHEEL") or ""
+    wheel = distribution.read_text("WHEEL") or ""
     platforms = {tag.rpartition("-")[2] for line in re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE) for tag in [line]}
-    return installed.version == version and bool(platforms & set(target.platforms()))
+    return distribution.version == version and bool(platforms & set(target.platforms()))
 
 
 def _copy(installed: metadata.Distribution, out: Path) -> None:
@@ -83,9 +83,9 @@ def _fetch(target: Target, versions: Mapping[str, str], out: Path, wheels: Path 
     if wheels is not None:
         command += ["--no-index", "--find-links", str(wheels)]
     command += [f"{name}=={version}" for name, version in versions.items()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SetupError(_fault(target, done.stderr, wheels))
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SetupError(_fault(target, process.stderr, wheels))
 
 
 def _fault(target: Target, errors: str, wheels: Path | None) -> str:

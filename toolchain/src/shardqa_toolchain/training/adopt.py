@@ -46,14 +46,14 @@ def adopt(source: Path, words: Path, out: Path) -> None:
     weights = {name: value for name, value in start.weights.items() if name.startswith("bert.")}
     weights[WORDS] = weights[WORDS][rows]
     weights[PLACES] = weights[PLACES][RESERVED_PLACES:]
-    changed = {
+    settings = {
         "architectures": ["BertModel"],
         "vocab_size": len(rows),
         "max_position_embeddings": len(weights[PLACES]),
     }
     with written_atomically(out) as folder:
         save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
-        text = json.dumps({**start.config, **changed}, indent=2)
+        text = json.dumps({**start.config, **settings}, indent=2)
         (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
         shutil.copyfile(words / TOKENIZER_FILE, folder / TOKENIZER_FILE)
         step = cards.CardStep("adopt", {"words": sha256(words / TOKENIZER_FILE)})

@@ -50,7 +50,7 @@ def average(folders: Sequence[Path], out: Path, shares: Sequence[float] = ()) ->
 def _weights(folders: Sequence[Path], shares: Sequence[float]) -> list[float]:
     if len(folders) < 2:
         raise BadData(f"{len(folders)} checkpoint is given, two or more are needed")
-    given = list(shares) or [1.0] * len(folders)
-    if len(given) != len(folders) or min(given) <= 0:
-        raise BadData(f"shares are {given}, one above 0 for each of {len(folders)} checkpoints is needed")
-    return [share / sum(given) for share in given]
+    weights = list(shares) or [1.0] * len(folders)
+    if len(weights) != len(folders) or min(weights) <= 0:
+        raise BadData(f"shares are {weights}, one above 0 for each of {len(folders)} checkpoints is needed")
+    return [share / sum(weights) for share in weights]

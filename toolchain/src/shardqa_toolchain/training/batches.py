@@ -62,12 +62,12 @@ def plan(lengths: Sequence[int], tokens: int, seed: int, passed: int) -> list[li
     """
     random = np.random.default_rng((seed, passed))
     order = random.permutation(len(lengths))
-    rounded = -(-np.asarray(lengths, dtype=np.int64) // ROUND_TOKENS) * ROUND_TOKENS
-    pool = max(1, int(POOL_BATCHES * tokens / rounded.mean())) if len(lengths) else 1
+    sizes = -(-np.asarray(lengths, dtype=np.int64) // ROUND_TOKENS) * ROUND_TOKENS
+    pool = max(1, int(POOL_BATCHES * tokens / sizes.mean())) if len(lengths) else 1
     batches = [
         batch
         for first in range(0, len(order), pool)
-        for batch in _cut(sorted(order[first : first + pool].tolist(), key=lambda row: rounded[row]), rounded, tokens)
+        for batch in _cut(sorted(order[first : first + pool].tolist(), key=lambda row: sizes[row]), sizes, tokens)
     ]
     return [batches[number] for number in random.permutation(len(batches))]
 

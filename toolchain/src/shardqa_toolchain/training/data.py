@@ -72,8 +72,8 @@ def prepare(data: Data, tokenizer: Tokenizer) -> PreparedData:
         for path in ([path for path in paths if not is_lines(path)] if data.negatives else [])
         for negative in examples.hard_negatives(*_of_file(path, learnt), tokenizer)
     ]
-    measured, _ = examples.read(measured_files(data), tokenizer, skip_faulty=True) if data.measured else ([], [])
-    return PreparedData(learnt, held_out, measured, negatives, faults)
+    own, _ = examples.read(measured_files(data), tokenizer, skip_faulty=True) if data.measured else ([], [])
+    return PreparedData(learnt, held_out, own, negatives, faults)
 
 
 def measured_files(data: Data) -> list[Path]:

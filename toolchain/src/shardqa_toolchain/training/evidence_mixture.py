@@ -126,14 +126,14 @@ def negatives(
 
     A passage with any of the evidence does not count.
     """
-    answered = [one for one in records if one.spans]
-    count = round(share * len(answered))
+    answerable = [one for one in records if one.spans]
+    count = round(share * len(answerable))
     if not count:
         return []
     shelf = list(dict.fromkeys(one.context for one in records))
     passages = PassageRows([tokenizer.passage(text).ids for text in shelf])
-    drawn = random.sample(answered, count)
-    pairs = ((one, _unanswering(one, shelf, passages, tokenizer)) for one in drawn)
+    sample = random.sample(answerable, count)
+    pairs = ((one, _unanswering(one, shelf, passages, tokenizer)) for one in sample)
     return [replace(one, id=f"{one.id}#no", context=text, spans=(), soft=()) for one, text in pairs if text is not None]
 
 

@@ -43,7 +43,7 @@ class TextUnits:
 
     @classmethod
     def of(cls, text: str, offsets: NDArray[np.int32]) -> Self:
-        breaks = {*sentences.beginnings(text), *(found.end() for found in LINE_END.finditer(text))}
+        breaks = {*sentences.beginnings(text), *(match.end() for match in LINE_END.finditer(text))}
         numbers = np.searchsorted(np.array(sorted(breaks), dtype=np.int64), offsets[:, 0], side="right")
         begins = [text[at].isalnum() and not (at and text[at - 1].isalnum()) for at in offsets[:, 0].tolist()]
         return cls(numbers, np.array(begins, dtype=np.bool_))
@@ -74,8 +74,8 @@ def read(
     sources: list[ExampleSource] = []
     faults: list[Fault] = []
     for path in paths:
-        labelled = list(_label_file(path, tokenizer))
-        good, bad = parted(labelled, skip_faulty, f"{path}: {{}} of its questions can't be learnt from")
+        examples = list(_label_file(path, tokenizer))
+        good, bad = parted(examples, skip_faulty, f"{path}: {{}} of its questions can't be learnt from")
         sources += good
         faults += bad
     if not sources:
@@ -196,7 +196,7 @@ class _Shelf:
         passages = tuple(tokenizer.passage(paragraph.text).ids for paragraph in paragraphs)
         pieces = tuple(frozenset(ids.tolist()) for ids in passages)
         counts: dict[int, int] = {}
-        for piece in (piece for held in pieces for piece in held):
+        for piece in (piece for of_one in pieces for piece in of_one):
             counts[piece] = counts.get(piece, 0) + 1
         rarity = {piece: float(np.log(len(paragraphs) / count)) for piece, count in counts.items()}
         return cls(tuple(paragraph.text.lower() for paragraph in paragraphs), passages, pieces, rarity)
@@ -204,10 +204,10 @@ class _Shelf:
     def likest(self, source: ExampleSource) -> NDArray[np.int32] | None:
         """The passage most like the question among those without any of its answers."""
         answers = [answer.lower() for answer in source.question.answers]
-        asked = set(source.example.question.tolist())
+        question = set(source.example.question.tolist())
         best, best_score = None, 0.0
         for text, passage, pieces in zip(self.texts, self.passages, self.pieces, strict=True):
-            score = sum(self.rarity[piece] for piece in asked & pieces)
+            score = sum(self.rarity[piece] for piece in question & pieces)
             if score > best_score and not any(answer in text for answer in answers):
                 best, best_score = passage, score
         return best

@@ -45,8 +45,8 @@ class _Sentences:
 
     def f1(self, line: float) -> float:
         """Returns the F1 of words, 0 to 1, when sentences above the line are shown."""
-        shown = self.logits > line
-        return 2 * float(self.right[shown].sum()) / max(1.0, float(self.words[shown].sum() + self.right.sum()))
+        is_shown = self.logits > line
+        return 2 * float(self.right[is_shown].sum()) / max(1.0, float(self.words[is_shown].sum() + self.right.sum()))
 
 
 def figures(network: SpanReader, rows: Sequence[HeldOutRow], device: torch.device) -> dict[str, float]:

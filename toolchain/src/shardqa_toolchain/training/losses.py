@@ -30,9 +30,9 @@ def readable(logits: ReaderLogits, types: Tensor) -> ReaderLogits:
 
 def barred(types: Tensor) -> Tensor:
     """Returns what makes logits point at the passage and [CLS] alone when it is added, float32 [batch, tokens, 1]."""
-    struck = types == 0
-    struck[:, 0] = False
-    return struck[..., None] * MASKED
+    outside = types == 0
+    outside[:, 0] = False
+    return outside[..., None] * MASKED
 
 
 def reader_loss(logits: ReaderLogits, batch: LearningBatch, device: torch.device) -> Tensor:

@@ -109,7 +109,7 @@ class Book:
 
     def write(self, path: Path) -> None:
         data = [
-            {"title": title, "paragraphs": [{"context": text, "qas": asked} for text, asked in paragraphs.items()]}
+            {"title": title, "paragraphs": [{"context": text, "qas": entries} for text, entries in paragraphs.items()]}
             for title, paragraphs in self.articles.items()
         ]
         text = json.dumps({"version": "mixture", "data": data}, ensure_ascii=False)
@@ -124,22 +124,22 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     apart = {_start(one.text) for name in mixture.apart for one in squad.read_squad(name).paragraphs}
     random = Random(mixture.seed)
     train, counts = Book(), {}
-    drawn: list[tuple[MixtureSource, list[AskedQuestion]]] = []
+    samples: list[tuple[MixtureSource, list[AskedQuestion]]] = []
     sources = [one for one in mixture.sources if not evidence_mixture.is_evidence(Path(one.file))]
     with written_atomically(out) as folder:
         for source in sources:
             learnt, held_out = _parted(source, apart)
-            chosen = [one for one in learnt if source.answerable or not one.question.answers]
-            chosen = random.sample(chosen, max(1, round(source.share * len(chosen)))) if chosen else []
-            drawn.append((source, chosen))
+            sample = [one for one in learnt if source.answerable or not one.question.answers]
+            sample = random.sample(sample, max(1, round(source.share * len(sample)))) if sample else []
+            samples.append((source, sample))
             _write_held_out(folder, source, held_out)
-            counts[Path(source.file).name] = {"learnt": len(chosen), "held_out": len(held_out)}
-        for source, chosen in drawn:
-            for one in chosen:
+            counts[Path(source.file).name] = {"learnt": len(sample), "held_out": len(held_out)}
+        for source, sample in samples:
+            for one in sample:
                 for copy in range(source.copies):
                     text = mixture.styles.apply(one.question.text, random)
                     train.add(one.title, one.context, one.as_json(f"{one.question.id}#{copy}", text))
-        negatives = _add_negatives(mixture, drawn, train, random)
+        negatives = _add_negatives(mixture, samples, train, random)
         train.write(folder / TRAIN_FILE)
         records: list[EvidenceRecord] = []
         for source in mixture.sources:
@@ -166,30 +166,30 @@ def _evidence(
     learnt = [] if source.measured else [one for one in records if one.split != evidence_lines.DEV]
     if source.measured:
         held_out = random.sample(held_out, round(source.share * len(held_out)))
-    chosen = random.sample(learnt, round(source.share * len(learnt)))
+    sample = random.sample(learnt, round(source.share * len(learnt)))
     if held_out:
         (folder / HELD_OUT).mkdir(exist_ok=True)
         name = f"{path.name.split('.')[0]}.jsonl.gz"
         evidence_lines.write(folder / HELD_OUT / name, [evidence_mixture.cut(one, random) for one in held_out])
     copies = [
         replace(evidence_mixture.cut(one, random), id=f"{one.id}#{copy}")
-        for one in chosen
+        for one in sample
         for copy in range(source.copies)
     ]
     if source.negatives:
         tokenizer = Tokenizer.load(mixture.tokenizer)
         copies += evidence_mixture.negatives(copies, source.negatives, tokenizer, random)
-    styled = [replace(one, question=mixture.styles.apply(one.question, random)) for one in copies]
-    return styled, {"learnt": len(chosen), "held_out": len(held_out)}
+    rows = [replace(one, question=mixture.styles.apply(one.question, random)) for one in copies]
+    return rows, {"learnt": len(sample), "held_out": len(held_out)}
 
 
 def _parted(source: MixtureSource, apart: set[str]) -> tuple[list[AskedQuestion], list[AskedQuestion]]:
     """A file's questions: those to learn from and those held out."""
-    found = squad.read_squad(source.file)
-    paragraphs = {one.id: one for one in found.paragraphs}
+    content = squad.read_squad(source.file)
+    paragraphs = {one.id: one for one in content.paragraphs}
     learnt: list[AskedQuestion] = []
     held_out: list[AskedQuestion] = []
-    for question in found.questions:
+    for question in content.questions:
         assert question.document is not None, "SQuAD's questions have a paragraph"
         paragraph = paragraphs[question.document]
         title = f"{paragraph.title} {_hash(paragraph.text)}" if source.by_context else paragraph.title
@@ -218,17 +218,17 @@ def _add_negatives(
     if not any(source.negatives for source, _ in drawn):
         return 0
     tokenizer = Tokenizer.load(mixture.tokenizer)
-    shelf = list(dict.fromkeys((one.title, one.context) for _, chosen in drawn for one in chosen))
+    shelf = list(dict.fromkeys((one.title, one.context) for _, sample in drawn for one in sample))
     pieces = [tokenizer.passage(context).ids for _, context in shelf]
     passages = PassageRows(pieces)
     before = train.questions
-    for source, chosen in drawn:
-        answerable = [one for one in chosen if one.question.answers]
+    for source, sample in drawn:
+        answerable = [one for one in sample if one.question.answers]
         for one in random.sample(answerable, round(source.negatives * len(answerable))):
             for title, context in _unanswering(one, shelf, passages, tokenizer):
                 text = mixture.styles.apply(one.question.text, random)
-                asked = {"id": f"{one.question.id}#no", "question": text, "answers": [], "is_impossible": True}
-                train.add(title, context, asked)
+                entry = {"id": f"{one.question.id}#no", "question": text, "answers": [], "is_impossible": True}
+                train.add(title, context, entry)
     return train.questions - before
 
 

@@ -19,10 +19,10 @@ class PassageRows:
     def __init__(self, passages: Sequence[NDArray[np.int32]]) -> None:
         """``passages`` are wordpieces, int32 [n] each; there is one at least."""
         lengths = np.array([len(pieces) for pieces in passages], dtype=np.float64)
-        found = [np.unique(pieces, return_counts=True) for pieces in passages]
-        pieces = np.concatenate([one for one, _ in found])
-        counts = np.concatenate([count for _, count in found]).astype(np.float64)
-        owners = np.repeat(np.arange(len(passages)), [len(one) for one, _ in found])
+        tallies = [np.unique(pieces, return_counts=True) for pieces in passages]
+        pieces = np.concatenate([one for one, _ in tallies])
+        counts = np.concatenate([count for _, count in tallies]).astype(np.float64)
+        owners = np.repeat(np.arange(len(passages)), [len(one) for one, _ in tallies])
         order = np.argsort(pieces, kind="stable")
         spread = SATURATION * (1 - LENGTH + LENGTH * lengths / lengths.mean())
         weights = counts * (SATURATION + 1) / (counts + spread[owners])
@@ -43,5 +43,5 @@ class PassageRows:
                 scores[self._owners[start:end]] += self._weights[start:end]
         count = min(count, self._size)
         best = np.argpartition(-scores, count - 1)[:count]
-        ranked: list[int] = best[np.lexsort((best, -scores[best]))].tolist()
-        return [number for number in ranked if scores[number] > 0]
+        order: list[int] = best[np.lexsort((best, -scores[best]))].tolist()
+        return [number for number in order if scores[number] > 0]

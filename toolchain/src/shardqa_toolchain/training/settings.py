@@ -26,19 +26,19 @@ def section(path: Path, name: str, kind: type[Section], table: dict[str, Any]) -
     for key, value in table.items():
         if key not in defaults:
             raise BadData(f"{where}: {key!r} is unknown; known are {', '.join(defaults)}")
-        needed = type(defaults[key])
+        type_of_default = type(defaults[key])
         if isinstance(value, list):
             table[key] = value = tuple(value)
-        if needed is float and type(value) is int:
+        if type_of_default is float and type(value) is int:
             table[key] = value = float(value)
-        if type(value) is not needed:
-            raise BadData(f"{where}: {key} is {value!r}, {needed.__name__} is needed")
+        if type(value) is not type_of_default:
+            raise BadData(f"{where}: {key} is {value!r}, {type_of_default.__name__} is needed")
     return kind(**table)
 
 
 def checked(settings: Section, rules: Iterable[tuple[str, bool, str]], where: str = "") -> Section:
     """Returns the settings; raises BadData by the first rule broken: (setting, whether it fits, what is needed)."""
-    for name, fits, needed in rules:
+    for name, fits, bound in rules:
         if not fits:
-            raise BadData(f"{where}{name} is {getattr(settings, name)!r}, {needed} is needed")
+            raise BadData(f"{where}{name} is {getattr(settings, name)!r}, {bound} is needed")
     return settings

@@ -51,13 +51,13 @@ def crop(row: LearningRow, random: np.random.Generator) -> LearningRow:
     first, last = int(row.token_type_ids.argmax()), len(row) - 2
     if last < first:
         return row
-    held = _held(row, first, last, random)
-    begins = int(random.integers(first, max(first, held[0] - CROP_MARGIN) + 1))
-    ends = int(random.integers(min(last, held[1] + CROP_MARGIN), last + 1))
-    kept = np.r_[:first, begins : ends + 1, last + 1]
+    core = _held(row, first, last, random)
+    begins = int(random.integers(first, max(first, core[0] - CROP_MARGIN) + 1))
+    ends = int(random.integers(min(last, core[1] + CROP_MARGIN), last + 1))
+    places = np.r_[:first, begins : ends + 1, last + 1]
     shift = begins - first if row.start > 0 else 0
     return LearningRow(
-        row.input_ids[kept], row.token_type_ids[kept], row.start - shift, row.end - shift, row.evidence[kept]
+        row.input_ids[places], row.token_type_ids[places], row.start - shift, row.end - shift, row.evidence[places]
     )
 
 
@@ -92,8 +92,8 @@ class SpanTask:
         return [len(row) for row in self._pass(passed)]
 
     def loss(self, passed: int, rows: Sequence[int], device: torch.device) -> Tensor:
-        drawn = self._pass(passed)
-        return self.batch_loss(collate([drawn[row] for row in rows]), device)
+        examples = self._pass(passed)
+        return self.batch_loss(collate([examples[row] for row in rows]), device)
 
     def batch_loss(self, batch: LearningBatch, device: torch.device) -> Tensor:
         return reader_loss(reader_logits(self.network, batch, device), batch, device)
@@ -104,8 +104,8 @@ class SpanTask:
     def _pass(self, passed: int) -> list[LearningRow]:
         if passed not in self._drawn:
             random = np.random.default_rng((self.seed, passed, len(self.negatives)))
-            chosen = random.permutation(len(self.negatives))[: round(self.data.negatives * len(self.negatives))]
-            rows = self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]
+            sample = random.permutation(len(self.negatives))[: round(self.data.negatives * len(self.negatives))]
+            rows = self.rows + [self.negatives[row] for row in sorted(sample.tolist())]
             cut = random.random(len(rows)) < self.data.crops
             self._drawn = {passed: [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]}
         return self._drawn[passed]

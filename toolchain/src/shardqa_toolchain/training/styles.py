@@ -57,11 +57,11 @@ class Styles:
 
     def apply(self, question: str, random: Random) -> str:
         """The question in a style drawn at random."""
-        drawn = random.random()
+        chance = random.random()
         for share, style in self._forms():
-            if drawn < share:
+            if chance < share:
                 return style(question, random)
-            drawn -= share
+            chance -= share
         return question
 
     def _forms(self) -> tuple[tuple[float, Callable[[str, Random], str]], ...]:
@@ -75,14 +75,14 @@ class Styles:
 
 def keywords(question: str, _: Random) -> str:
     """Without its function words; as it is when fewer than two words would be left."""
-    kept = [word for word in _bare(question).split() if word.lower() not in FUNCTION_WORDS]
-    return " ".join(kept) if len(kept) > 1 else question
+    words = [word for word in _bare(question).split() if word.lower() not in FUNCTION_WORDS]
+    return " ".join(words) if len(words) > 1 else question
 
 
 def phrase(question: str, _: Random) -> str:
     """Names what is asked for: "What is the capital of France?" becomes "the capital of France"."""
-    found = NAMED.fullmatch(_bare(question))
-    return found[1] if found and len(found[1].split()) > 1 else question
+    match = NAMED.fullmatch(_bare(question))
+    return match[1] if match and len(match[1].split()) > 1 else question
 
 
 def courtesy(question: str, random: Random) -> str:
