@@ -216,12 +216,12 @@ def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
 
 def _worker_memory(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
     """Finds how near a worker is to its MEMORY, where the module was loaded with that."""
-    limit, used = int(info.get("shardqa_memory_limit_mb", 0)), int(info.get("shardqa_allocated_mb", 0))
-    if limit and used > ALMOST * limit:
+    limit, use = int(info.get("shardqa_memory_limit_mb", 0)), int(info.get("shardqa_allocated_mb", 0))
+    if limit and use > ALMOST * limit:
         remedy = "load the module with more MEMORY, or spread the documents over more shards"
-        yield Finding(node.address, "worker's memory", "warning", f"{used} of {limit} MB", remedy)
+        yield Finding(node.address, "worker's memory", "warning", f"{use} of {limit} MB", remedy)
     elif limit:
-        yield Finding(node.address, "worker's memory", "ok", f"{used} of {limit} MB")
+        yield Finding(node.address, "worker's memory", "ok", f"{use} of {limit} MB")
 
 
 def _persistence(node: Node, client: Redis) -> Iterable[Finding]:

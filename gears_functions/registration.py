@@ -57,11 +57,11 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     lock = DocumentLock(changes, epochs, sync)
     work, questions = ActiveQuestions(), ActiveQuestions()  # all that is waited for, and questions alone
     timings, journal = Timings(runtime), Journal(runtime)
-    lexical, unbridged = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
+    lexical, bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
     models = ModelSync(runtime)
     encoder = ShardEncoder(tokenizer, models)
     encoding = Encoding(runtime, sync, lexical, work, encoder)
-    terms = ShardTerms(sync, lexical, unbridged)
+    terms = ShardTerms(sync, lexical, bridgeless)
     rankings = Rankings(runtime, sync, terms, encoder)
     removal = Removal(runtime, sync, epochs)
     writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, questions)
@@ -69,7 +69,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
 
     rank = Rank(runtime, tokenizer, sync, terms, rankings, timings)
     corpora = Corpora(runtime, sync, lexical, encoder)
-    switches = Switches(runtime, sync, lexical, unbridged)
+    switches = Switches(runtime, sync, lexical, bridgeless)
     settling = Settling(runtime, sync, lock, writer, removal, work)
     ingest = Ingest(runtime, lock, writer, settling.settle)
     streams = IngestStreams(runtime, ingest)
@@ -88,7 +88,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Corpora": corpora.corpora,
         "Shard": corpora.shard,
         "Documents": Documents(runtime, sync).documents,
-        "Drop": Drop(runtime, sync, lexical, unbridged).drop,
+        "Drop": Drop(runtime, sync, lexical, bridgeless).drop,
         "Passages": Passages(runtime, sync).passages,
         "Ingest": work.counted(ingest.ingest),
         "IngestMany": work.counted(IngestMany(runtime, sync, lock, writer, new, ingest).ingest),
@@ -122,7 +122,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     )
     streams.follow()
     sync.follow(settling.settle_all)
-    for marks in (lexical, unbridged):
+    for marks in (lexical, bridgeless):
         runtime.watch(marks.prefix, marks.changed, marks.resync)
     encoding.follow()
 

@@ -169,9 +169,9 @@ async def _add_list(rows: Sequence[Any], corpus: str, request: Request, state: S
         return _refused(document.id, fault_twice, request_id)
 
     results = await _add_each([read(n, one) for n, one in enumerate(rows)], request_id, state)
-    refused = sum(result.problem is not None for result in results)
-    outcomes = Outcomes(results=results, taken=len(results) - refused, refused=refused)
-    return as_json(outcomes, 207 if refused else 200, without_none=True)
+    refusals = sum(result.problem is not None for result in results)
+    outcomes = Outcomes(results=results, taken=len(results) - refusals, refused=refusals)
+    return as_json(outcomes, 207 if refusals else 200, without_none=True)
 
 
 async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -> AsyncIterator[bytes]:

@@ -180,8 +180,8 @@ async def _add_form(request: Request, corpus: str, replace: bool, state: State) 
         results = [await _add_one(part, corpus, replace, request_id, state) for part in uploads]
     finally:
         await form.close()
-    refused = sum(one.problem is not None for one in results)
-    files = SentFiles(results=results, taken=len(results) - refused, refused=refused)
+    refusals = sum(one.problem is not None for one in results)
+    files = SentFiles(results=results, taken=len(results) - refusals, refused=refusals)
     is_complete = all(one.status in (200, 201) for one in results)
     return as_json(files, 200 if is_complete else 207, without_none=True)
 

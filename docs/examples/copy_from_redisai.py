@@ -56,7 +56,7 @@ KINDS = {b"AI_TENSOR": ("tensors", tensor), b"AI__MODEL": ("models", model), b"A
 
 def main(source: str, target: str, pattern: str = "*") -> int:
     old, new = Redis.from_url(source, socket_timeout=PATIENCE), connected(target)
-    copied, failed = Counter[str](), 0
+    counts, failed = Counter[str](), 0
     for key in old.scan_iter(match=pattern, count=1000):
         if (kind := old.type(key)) not in KINDS:
             continue
@@ -65,11 +65,11 @@ def main(source: str, target: str, pattern: str = "*") -> int:
             new.execute_command(*words_of(old, key))
             if (left := int(old.pttl(key))) > 0:
                 new.pexpire(key, left)
-            copied[name] += 1
+            counts[name] += 1
         except RedisError as error:
             print(f"{key.decode(errors='replace')} was not copied: {error}", file=sys.stderr)
             failed += 1
-    print("copied", ", ".join(f"{copied[name]} {name}" for name, _ in KINDS.values()))
+    print("copied", ", ".join(f"{counts[name]} {name}" for name, _ in KINDS.values()))
     return 1 if failed else 0
 
 

@@ -89,9 +89,9 @@ class IngestMany:
             async with self._lock.hold_all([one.key for one in rows]) as documents:
                 for doc in documents.values():
                     self._writer.check_dropping(doc)
-                stored = await document_hash.stored_of(self._runtime, [one.key for one in rows])
+                hashes = await document_hash.stored_of(self._runtime, [one.key for one in rows])
                 new = list[New]()
-                for row, before in zip(rows, stored, strict=True):
+                for row, before in zip(rows, hashes, strict=True):
                     if self._is_new(documents[row.key], before):
                         new.append(New(row.key, documents[row.key], row.fields, row.digest))
                     elif before is not None and _is_same(row, before):

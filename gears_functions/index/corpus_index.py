@@ -190,8 +190,8 @@ class Index:
         if statistics.bridges is not None:
             for row, carried in carrying.carried(scores, statistics.bridges, self.table, self.titles, choice).items():
                 scores[row] += carried.score
-        touched = np.flatnonzero(scores > 0)
-        return _best(self.table.keys, touched if choice is None else choice.slots[touched], scores[touched], limit)
+        rows = np.flatnonzero(scores > 0)
+        return _best(self.table.keys, rows if choice is None else choice.slots[rows], scores[rows], limit)
 
     def _scores(self, query: Query, statistics: CorpusStatistics, choice: Chosen | None) -> NDArray[np.float64]:
         """Scores the rows before anything is carried, float64 [rows]."""
@@ -258,11 +258,11 @@ class Index:
         slot = self.table.slots.get(key)
         if slot is None:
             return None
-        carried = None
+        gain = None
         if statistics.bridges is not None:
             scores = self._scores(query, statistics, None)
-            carried = carrying.carried(scores, statistics.bridges, self.table, self.titles, None).get(slot)
-        return explained.explain(explained.Seen.of(self.table, slot, statistics.near), query, statistics, carried)
+            gain = carrying.carried(scores, statistics.bridges, self.table, self.titles, None).get(slot)
+        return explained.explain(explained.Seen.of(self.table, slot, statistics.near), query, statistics, gain)
 
 
 @lru_cache(64)  # a document's passages come one after another, and share its title and often their path

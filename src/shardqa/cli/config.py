@@ -53,8 +53,8 @@ def show(
         name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
     parts = address.parse(target.redis or str(_file().get("redis", "")))
-    given = {name for name in ("user", "password") if getattr(parts, name) is not None}  # by redis:// and rediss://
-    rows = [_setting(settings, name, options, given) for name in Settings.model_fields]
+    of_url = {name for name in ("user", "password") if getattr(parts, name) is not None}  # by redis:// and rediss://
+    rows = [_setting(settings, name, options, of_url) for name in Settings.model_fields]
     rows += [_besides(name) for name in BESIDES]
     if as_json:
         print_json([asdict(one) for one in rows])

@@ -135,8 +135,8 @@ def batches(documents: Iterable[NewDocument | Mapping[str, Any]]) -> Iterator[by
 
 
 def outcomes(results: list[Outcome]) -> Outcomes:
-    refused = sum(one.problem is not None for one in results)
-    return Outcomes(results=results, taken=len(results) - refused, refused=refused)
+    refusals = sum(one.problem is not None for one in results)
+    return Outcomes(results=results, taken=len(results) - refusals, refused=refusals)
 
 
 def add_file(file: Path | str, name: str | None, corpus: str | None, replace: bool) -> Call[FileOutcome]:

@@ -15,8 +15,8 @@ STEM = 4  # letters that two forms of a word share at least
 
 def same_matter(question: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that have a word of the question, or their title has; all where none has, since meaning led there."""
-    wanted = _matter(question)
-    return [one for one in parts if wanted & _matter(f"{one.title} {one.text}")] or list(parts)
+    matter = _matter(question)
+    return [one for one in parts if matter & _matter(f"{one.title} {one.text}")] or list(parts)
 
 
 def others(question: str, answer: str | None, n_best: Sequence[Candidate]) -> list[Candidate]:
@@ -24,16 +24,16 @@ def others(question: str, answer: str | None, n_best: Sequence[Candidate]) -> li
 
     Without an answer they are guesses, which must have a word of the question in their passage or its title, too.
     """
-    said, wanted = [_content(answer or ""), _content(question)], _matter(question)
-    marked = list[Candidate]()
+    words, matter = [_content(answer or ""), _content(question)], _matter(question)
+    marks = list[Candidate]()
     for candidate in n_best:
         own = _content(candidate.answer)
-        is_of_it = answer is not None or wanted & _matter(f"{candidate.title} {candidate.passage}")
+        is_of_it = answer is not None or matter & _matter(f"{candidate.title} {candidate.passage}")
         is_near = candidate.score >= NEAR * n_best[0].score
-        possible = bool(is_of_it) and is_near and not any(own <= other for other in said)
-        said += [own] * possible
-        marked.append(candidate.model_copy(update={"possible": True}) if possible else candidate)
-    return marked
+        possible = bool(is_of_it) and is_near and not any(own <= other for other in words)
+        words += [own] * possible
+        marks.append(candidate.model_copy(update={"possible": True}) if possible else candidate)
+    return marks
 
 
 def _content(text: str) -> set[str]:

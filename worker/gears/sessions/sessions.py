@@ -111,9 +111,9 @@ class Sessions:
 
     def take(self, session: Session, replace: str | None, run: Run) -> None:
         """Commits and stores it. Raises ValueError when a trigger is taken."""
-        replaced = {session.id, replace or session.id}
-        self.check_triggers(session, replaced)
-        for one in self.beside(replaced):
+        former = {session.id, replace or session.id}
+        self.check_triggers(session, former)
+        for one in self.beside(former):
             self.forget(one.id, tell=True)
         if replace is not None:
             self.forget(replace, tell=True)
