@@ -69,18 +69,18 @@ class Model(Protocol):
     concurrent: bool  # several threads may run it at once
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        """Runs the model once; inputs in the order of `inputs`. Raises ModelError."""
+        """Runs the model once; inputs and outputs are in the order of `inputs` and `outputs`. Raises ModelError."""
         ...
 
     def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        """Lists per output the dimensions that are as long as these inputs' dimension 1; None: it does not say.
+        """Returns for each output its dimensions that are as long as these inputs' dimension 1; None: it does not say.
 
         Raises ModelError for an input that can't be padded.
         """
         ...
 
     def options(self) -> Any:
-        """A handle for one run; `terminate(options)` stops the run from another thread."""
+        """Returns a handle for one run: `terminate(options)` stops that run from another thread."""
         ...
 
     def terminate(self, options: Any) -> None: ...
@@ -90,7 +90,7 @@ class OnnxModel:
     concurrent = True
 
     def __init__(self, file: File, threads: int) -> None:
-        """Raises ModelError."""
+        """Loads the file for `threads` threads. Raises ModelError for a file, a device or types that can't be run."""
         import onnxruntime as ort
 
         self._ort = ort
@@ -172,7 +172,7 @@ OTHER_BUILDS = {"tensorflow": ("tensorflow-cpu",)}  # the same library in packag
 
 
 def load(file: File, threads: int, reach: Reach) -> Model:
-    """`reach`: what scripts may call. Raises ModelError."""
+    """Loads a model or script with the library of its backend; `reach` is what a script may call. Raises ModelError."""
     package = PACKAGES[file.backend]
     try:
         if file.backend == "ONNX":
@@ -203,7 +203,6 @@ def load(file: File, threads: int, reach: Reach) -> Model:
 
 
 def _load_onnx(file: File, threads: int) -> Model:
-    """Raises ModelError."""
     try:
         content = without_weights(file.path) if file.path else file.blob
     except (OSError, BadProtobuf) as error:
@@ -212,7 +211,7 @@ def _load_onnx(file: File, threads: int) -> Model:
 
 
 def _content(file: File) -> bytes:
-    """Raises ModelError."""
+    """Returns the model's file, read where the blob does not have it. Raises ModelError."""
     try:
         return file.path.read_bytes() if file.path else file.blob
     except OSError as error:
@@ -220,7 +219,10 @@ def _content(file: File) -> bytes:
 
 
 def _load_without_lock(package: str, libraries: Sequence[str], scope: int) -> None:
-    """Takes a second or more, in which `import` keeps the interpreter's lock: the worker would seem to hang."""
+    """Loads a package's libraries before its import, which would keep the interpreter's lock for a second or more.
+
+    The worker would seem to hang meanwhile.
+    """
     spec = importlib.util.find_spec(package)
     if spec is not None and spec.origin is not None:
         for library in libraries:  # unlike CDLL(library), without the lock
@@ -228,7 +230,7 @@ def _load_without_lock(package: str, libraries: Sequence[str], scope: int) -> No
 
 
 def _import_tensorflow() -> None:
-    """Imports it without the folders that it, and what it draws with, would write to: a worker has none."""
+    """Imports tensorflow without the folders that it, and what it draws with, would write to: a worker has none."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors come as exceptions
     tempfile.tempdir = tempfile.tempdir or NOWHERE
     _load_without_lock("tensorflow", LIBRARIES_OF_TENSORFLOW, os.RTLD_LOCAL)
@@ -269,7 +271,7 @@ def _name(provider: Any) -> Any:
 
 
 def _errors(ort: Any) -> tuple[type[Exception], ...]:
-    """Lists all that onnxruntime raises: its own classes have no common base."""
+    """Returns all classes that onnxruntime raises: its own have no common base."""
     state = ort.capi.onnxruntime_pybind11_state
     own = [c for c in vars(state).values() if isinstance(c, type) and issubclass(c, Exception)]
     return (*own, RuntimeError, ValueError, TypeError, MemoryError)
@@ -279,13 +281,13 @@ PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")  # of Python's;
 
 
 def _line(error: Exception) -> str:
-    """Returns a text as one line, with a space for each line's end, as RedisAI's users know these texts."""
+    """Returns an error's text as one line, with a space for each line's end, as RedisAI's users know these texts."""
     text = PREFIX.sub("", str(error).strip().replace("\n", " "))
     return text.replace("the inputs/outputs or", "the inputs or")[:600] or type(error).__name__
 
 
 def _check_types(what: str, values: Sequence[Any]) -> None:
-    """Raises ModelError for what no AI.TENSORSET could give or AI.TENSORGET show."""
+    """Raises ModelError for a type that no AI.TENSORSET could give or AI.TENSORGET show."""
     for value in values:
         if value.type not in ONNX_TYPES:
             raise ModelError(
@@ -294,14 +296,14 @@ def _check_types(what: str, values: Sequence[Any]) -> None:
 
 
 def _has_free_rows(value: Any) -> bool:
-    """Whether a first dimension is declared, without a size."""
+    """Returns whether a first dimension is declared, without a size."""
     return len(value.shape) > 0 and not isinstance(value.shape[0], int)
 
 
 def sequence_cuts(
     inputs_padded: frozenset[str], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[Sequence[Any]]
 ) -> Sequence[Sequence[int] | None]:
-    """The cuts of a Model, by the shapes that a model declares."""
+    """Returns the cuts of a Model (`Model.sequence_cuts`) by the shapes that it declares. Raises ModelError."""
     for name in inputs_padded:
         shape = inputs[name]
         if len(shape) < 2 or isinstance(shape[1], int):
@@ -312,7 +314,7 @@ def sequence_cuts(
 
 
 def _cuts(shape: Sequence[Any], names: set[Any], others: set[Any]) -> Sequence[int] | None:
-    """The dimensions of an output that bear one of these names; None where one has a name that no input has."""
+    """Returns the dimensions of an output that bear one of `names`; None where one has a name that no input has."""
     if any(size is None or (isinstance(size, str) and size not in names | others) for size in shape[1:]):
         return None
     return [axis for axis in range(1, len(shape)) if shape[axis] in names]

@@ -41,7 +41,7 @@ class Batching:
 
 
 def batching_of(size: int, minimum: int, milliseconds: int) -> Batching:
-    """Raises ValueError for what AI.MODELSTORE would not have stored."""
+    """Returns the batching that a model is stored with. Raises ValueError for what AI.MODELSTORE would refuse."""
     if not all(0 <= number <= BOUND for number in (size, minimum, milliseconds)):
         raise ValueError(f"batching of {size}, at least {minimum}, for {milliseconds} ms: each is from 0 to {BOUND}")
     return Batching(size, minimum, milliseconds / 1000)
@@ -61,7 +61,7 @@ class Request:
         return self.arrays[0].shape[0] if self.arrays and self.arrays[0].ndim else 1
 
     def likeness(self) -> tuple[object, ...] | None:
-        """Returns a value that is equal for requests which can be stacked; None when this one can't be."""
+        """Returns a value that is equal for requests which can be stacked; None where this one can't be."""
         rows = self.rows
         if not self.arrays or any(a.ndim == 0 or a.shape[0] != rows for a in self.arrays):
             return None
@@ -81,7 +81,7 @@ class Result:
 
     @property
     def queued(self) -> int:
-        """Microseconds before the run."""
+        """Returns the microseconds from the request's arrival to the run's start."""
         return int((self.start - self.request.put) * 1e6)
 
 
@@ -135,7 +135,7 @@ class RequestQueue:
         return self._arriving.qsize() + len(self.waiting)
 
     def next(self, splits: bool, padding: Padding | None) -> list[Request]:
-        """Returns the next requests to run together; empty when there is none after all."""
+        """Returns the next requests to run together; empty where none is left."""
         self.arrive(0)
         if not self.waiting or self.is_closed:
             return []
@@ -154,7 +154,10 @@ class RequestQueue:
         return batch
 
     def arrive(self, timeout: float | None) -> None:
-        """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
+        """Takes in new requests and drops those that expired or were cancelled.
+
+        `timeout`: seconds to wait for the first one; None: for ever, 0: not at all.
+        """
         if timeout != 0:
             with suppress(queue.Empty):
                 self._take(self._arriving.get(True, timeout))
@@ -198,7 +201,7 @@ class RequestQueue:
 
 
 class LoadedModel:
-    """`loaded` is called in the model's thread with the model, or with why it can't be loaded."""
+    """A loaded model and its thread, which calls `loaded` with the model, or with why it can't be loaded."""
 
     def __init__(
         self,
@@ -244,7 +247,10 @@ class LoadedModel:
         self._requests.put(request)
 
     def claim(self) -> bool:
-        """Takes an idle model for the caller, who must then call `run_claimed`. Any thread."""
+        """Takes the model for the caller where it is idle; returns whether. The caller must then call `run_claimed`.
+
+        Any thread.
+        """
         if self._batching.minimum or self._requests.count():
             return False
         if not self._turns.acquire(blocking=False):
@@ -263,7 +269,7 @@ class LoadedModel:
             self._turns.release()
 
     def cancel(self, request: Request) -> None:
-        """Drops a request from the queue, or ends its run when no other one waits for that. Any thread."""
+        """Drops a request from the queue; ends its run where no other request waits for that. Any thread."""
         request.cancelled = True
         with self._ending:
             for run in self._running.values():
@@ -272,7 +278,7 @@ class LoadedModel:
         self._requests.put(None)
 
     def end_after(self, seconds: float) -> None:
-        """Ends a run that takes longer already. Any thread."""
+        """Ends each run that has taken longer than so many seconds. Any thread."""
         with self._ending:
             for run in self._running.values():
                 if time.monotonic() - run.began > seconds:
@@ -284,7 +290,7 @@ class LoadedModel:
             self._activity.limit(run.slot)
 
     def drop(self) -> None:
-        """The model is gone: what waits is answered with an error, then the thread ends."""
+        """Answers all that waits with an error, and ends the thread: the model is gone."""
         self._requests.close()
 
     def queued(self) -> int:

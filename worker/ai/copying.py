@@ -1,4 +1,4 @@
-"""A model of this shard stored on another one as well: sent piece by piece, whatever its size.
+"""Copying a model of this shard to another one: piece by piece, whatever its size.
 
 A frame to Redis takes 1 GiB, so a model that lies in a file is read from there, and never held.
 """
@@ -24,7 +24,10 @@ Part = FilePart | memoryview
 
 
 async def copy_model(cluster: Cluster, models: Models, call: Call, key: str, to: str) -> None:
-    """`call` runs a command here. Raises redis.ResponseError: there is no such model, or the other shard refused it."""
+    """Stores the model at `key` under `to` on the shard of `to`; `call` runs a command on this node.
+
+    Raises redis.ResponseError: there is no such model, or the other shard refused it.
+    """
     meta, parts = await _read(models, call, key)
     words = ("AI.MODELSTORE", to, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], *_options(meta), "BLOB")
     size = sum(part.length if isinstance(part, FilePart) else len(part) for part in parts)
@@ -48,12 +51,12 @@ async def _read(models: Models, call: Call, key: str) -> tuple[Mapping[bytes, An
 
 
 def _meta(reply: Sequence[Any]) -> dict[bytes, Any]:
-    """AI.MODELGET's names and values."""
+    """Returns the names and values of an AI.MODELGET … META."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def _options(meta: Mapping[bytes, Any]) -> list[Any]:
-    """Words of AI.MODELSTORE before the file; a zero is the default and is left out."""
+    """Returns the words of AI.MODELSTORE before the file; a zero is the default and is left out."""
     sizes = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
     words = [word for name in sizes if (value := meta[name.lower().encode()]) for word in (name, value)]
     lists = ("PADDED", "INPUTS", "OUTPUTS") if meta[b"backend"] == b"TF" else ("PADDED",)  # others' files say the rest

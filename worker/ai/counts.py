@@ -23,7 +23,7 @@ class TimedRun(Protocol):
 
 
 class RunCounts:
-    """Sums of the kind that may lack one when two threads add at once; no decision hangs on them."""
+    """Sums of runs and requests; one may be lost when two threads add at once, and no decision hangs on them."""
 
     def __init__(self) -> None:
         self.errors = 0
@@ -41,7 +41,7 @@ class RunCounts:
         self._queue[bisect_left(BOUNDS, result.queued)] += 1
 
     def text(self) -> str:
-        """The line of INFO; nothing of a model that has not run."""
+        """Returns the model's line of INFO; empty where it has not run."""
         if not self._runs and not self.errors:
             return ""
         mean = self._rows / self._runs if self._runs else 0

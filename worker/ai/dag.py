@@ -90,7 +90,10 @@ class ScriptOrder:
 
 
 def script_order(payload: bytes, context: str) -> ScriptOrder:
-    """A SCRIPT payload; `context` names the request whose rights it has. Raises BadTensor, MalformedFrame."""
+    """Parses a SCRIPT payload; `context` names the request whose rights the script has.
+
+    Raises BadTensor, MalformedFrame.
+    """
     items = _Items(payload)
     model, timeout, outputs, layout = items.item().split(b" ", 3)
     call = items.call(context)
@@ -99,7 +102,7 @@ def script_order(payload: bytes, context: str) -> ScriptOrder:
 
 
 def read(payload: bytes, context: str) -> Dag:
-    """A DAG payload; `context` as of script_order. Raises BadTensor, MalformedFrame."""
+    """Parses a DAG payload; `context` is that of script_order. Raises BadTensor, MalformedFrame."""
     items = _Items(payload)
     dag, last = Dag(items.number()), dict[str, int]()
     for _ in range(items.number()):
@@ -117,7 +120,7 @@ def read(payload: bytes, context: str) -> Dag:
 
 
 def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get | ModelRun | None, Sequence[str]]:
-    """Reads the next operation, and the names it sets."""
+    """Reads the next operation (None: a tensor is set) and returns it with the names that it sets."""
     kind = items.item()
     if kind == b"set":
         name, layout = items.text(), items.item()
@@ -134,7 +137,7 @@ def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get |
 
 
 class DagExecution:
-    """A DAG at work. `find` gives the model of an id, `done` is called once, in whatever thread ends it."""
+    """A DAG at work. `find` returns the model of an id; `done` is called once, in whatever thread ends it."""
 
     def __init__(
         self, dag: Dag, find: Callable[[bytes], LoadedModel | None], on_end: Callable[[DagExecution], None]
@@ -169,7 +172,7 @@ class DagExecution:
         return [] if self.failed else [self._dag.values[key] for key in self._dag.persist]
 
     def got(self) -> list[Array]:
-        """Returns the tensors of its gets, once it has ended well."""
+        """Returns the tensors of the DAG's gets; only where it has ended without a failure."""
         pairs = zip(self._dag.operations, self._dag.sources, strict=True)
         return [self._dag.values[sources[one.name], one.name] for one, sources in pairs if isinstance(one, Get)]
 
@@ -177,7 +180,7 @@ class DagExecution:
         return self._runs
 
     def _advance(self) -> None:
-        """Starts what can start, until nothing more can; then the DAG may be at its end."""
+        """Starts all operations that can start; ends the DAG where none is left."""
         while True:
             with self._lock:
                 ready = [] if self.failed else [index for index in self._todo if self._is_ready(index)]
@@ -234,7 +237,7 @@ class DagExecution:
 
 
 def tensor_reply(array: Array, fields: int) -> bytes:
-    """Writes the RESP of AI.TENSORGET. Arrays that Redis has no type for are an error reply."""
+    """Returns AI.TENSORGET's reply as RESP; for a type that Redis has not, an error reply."""
     if array.dtype == tensors.NOTHING:
         return resp.error("ERR the model gives a map or a sequence here, which is no tensor")
     try:
@@ -260,7 +263,7 @@ def _values(array: Array) -> list[Any]:
 
 
 def answer(execution: DagExecution) -> list[bytes]:
-    """The items of DAG_DONE. Raises BadTensor, PayloadTooLarge."""
+    """Returns the items of DAG_DONE. Raises BadTensor, PayloadTooLarge."""
     results = execution.persisted()
     layout = messages.form_of(results, None).layout if results else b""
     items = [execution.reply(), b"%d" % len(results), layout, *(tensors.encode(array)[2] for array in results)]

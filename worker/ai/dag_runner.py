@@ -70,7 +70,7 @@ class DagRunner:
         return self
 
     def OpsFromString(self, ops: str) -> DagRunner:
-        """Raises redis.ResponseError."""
+        """Adds operations from the words of AI.DAGEXECUTE. Raises redis.ResponseError."""
         before, *operations = _split(ops.split())
         if before or not operations:
             raise ResponseError(f"ERR the operations of a DAG begin with {SEPARATOR}")
@@ -81,7 +81,7 @@ class DagRunner:
         return self._run(self)
 
     def dag(self, find: Find) -> Dag:
-        """Raises redis.ResponseError."""
+        """Returns the graph for a DagExecution; `find` turns a run into its model. Raises redis.ResponseError."""
         if not self.steps:
             raise ResponseError("ERR DAG is empty")
         graph = Dag(0, {(LOADED, name): array for name, array in self._loaded.items()})
@@ -115,7 +115,6 @@ def _split(words: Sequence[str]) -> list[list[str]]:
 
 
 def _operation(words: Sequence[str]) -> Step:
-    """Raises redis.ResponseError."""
     if not words:
         raise ResponseError("ERR DAG is empty")
     name, *rest = words
@@ -141,7 +140,7 @@ def _operation(words: Sequence[str]) -> Step:
 
 
 def _lists(words: Iterator[str], names: Sequence[str]) -> dict[str, list[str]]:
-    """`INPUTS 2 a b OUTPUTS 1 c`. Raises StopIteration, ValueError."""
+    """Parses `INPUTS 2 a b OUTPUTS 1 c` into lists by name. Raises StopIteration, ValueError, redis.ResponseError."""
     lists: dict[str, list[str]] = {word: [] for word in names}
     for word in words:
         if word.upper() not in lists:
@@ -151,7 +150,7 @@ def _lists(words: Iterator[str], names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _set(name: str, words: list[str]) -> SetStep:
-    """Raises ValueError, redis.ResponseError."""
+    """Parses `FLOAT 2 2 VALUES 1 2 3 4`, behind AI.TENSORSET and the name. Raises ValueError, redis.ResponseError."""
     dtype, *rest = words
     at = next((number for number, word in enumerate(rest) if word.upper() in ("VALUES", "BLOB")), len(rest))
     if rest[at : at + 1] and rest[at].upper() == "BLOB":

@@ -17,7 +17,7 @@ EXTERNAL = 1  # a value of DATA_LOCATION
 
 
 def without_weights(path: Path) -> bytes:
-    """The model, to be loaded beside `path`. Raises BadProtobuf, OSError."""
+    """Returns the model without its weights, to be loaded beside `path`. Raises BadProtobuf, OSError."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
         return b"".join(_model(data, path.name.encode()))
 

@@ -48,7 +48,10 @@ class Input:
 
 
 def order(payload: bytes) -> tuple[Order, list[Array]]:
-    """An EXECUTE payload: head, data of every input. The arrays are read-only. Raises BadTensor, MalformedFrame."""
+    """Parses an EXECUTE payload; returns its head and the inputs, which are read-only.
+
+    Raises BadTensor, MalformedFrame.
+    """
     head, *data = frames.unpack(payload) or [b""]
     order = _order(head)
     if len(data) != len(order.inputs):
@@ -64,7 +67,7 @@ def _array(input: Input, data: bytes) -> Array:
 
 @functools.lru_cache(maxsize=ORDERS_KEPT)
 def _order(head: bytes) -> Order:
-    """Reads `model id, timeout, n outputs, layout`, with spaces between. Raises BadTensor, MalformedFrame."""
+    """Parses `model id, timeout, n outputs, layout`, with spaces between. Raises BadTensor, MalformedFrame."""
     words = head.split(b" ", 3)
     if len(words) != 4 or not words[1].isdigit() or not words[2].isdigit():
         raise MalformedFrame(f"EXECUTE begins with {head[:100]!r}")
@@ -92,7 +95,7 @@ class OutputForm:
     payload: int  # bytes, where there is a `before`
 
     def fits(self, outputs: Sequence[Array]) -> bool:
-        """Whether it surely is these outputs' form. Raises AttributeError for what is no array."""
+        """Returns whether this form surely is that of these outputs. Raises AttributeError for what is no array."""
         if len(outputs) != len(self.described):
             return False
         for (dtype, shape), output in zip(self.described, outputs, strict=True):
@@ -102,7 +105,7 @@ class OutputForm:
 
 
 def form_of(outputs: Sequence[Array], last: OutputForm | None) -> OutputForm:
-    """The form of a model's outputs, which mostly is that of its last ones. Raises BadTensor, PayloadTooLarge."""
+    """Returns the form of these outputs, which mostly is `last`. Raises BadTensor, PayloadTooLarge."""
     try:
         if last is not None and last.fits(outputs):
             return last
@@ -112,7 +115,7 @@ def form_of(outputs: Sequence[Array], last: OutputForm | None) -> OutputForm:
 
 
 def answer(id: int, form: OutputForm, outputs: Sequence[Array], microseconds: int) -> bytes:
-    """A whole TENSORS frame: microseconds, layout, data of every output. Raises BadTensor, PayloadTooLarge."""
+    """Returns a TENSORS frame: microseconds, layout, data of every output. Raises BadTensor, PayloadTooLarge."""
     if not form.before:
         data = [tensors.encode(output)[2] for output in outputs]
         return frames.encode(Type.TENSORS, id, frames.pack([MICROSECONDS.pack(microseconds), form.layout, *data]))
@@ -125,7 +128,6 @@ def answer(id: int, form: OutputForm, outputs: Sequence[Array], microseconds: in
 
 @functools.lru_cache(maxsize=ORDERS_KEPT)
 def _form(described: Described) -> OutputForm:
-    """Raises BadTensor, PayloadTooLarge."""
     if not described:  # of a script that gives nothing
         return OutputForm(described, b"", (), 0)
     forms = [tensors.described(dtype, shape) for dtype, shape in described]

@@ -43,7 +43,7 @@ class RunStatistics:
 
 
 class UntoldRuns:
-    """Runs that no EXECUTE asked for, by model id, which AI.INFO does not know yet. Any thread."""
+    """Sums of runs that no EXECUTE asked for, by model id, until AI.INFO learns of them by a RAN frame. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class UntoldRuns:
                 runs.errors += 1
 
     def take(self) -> list[str | bytes]:
-        """The items of a RAN."""
+        """Returns the items of a RAN frame, and begins anew."""
         with self._lock:
             ran, self._ran = self._ran, {}
         return [
@@ -100,7 +100,7 @@ class Models:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
 
     def load(self, frame: Frame) -> None:
-        """MODELLOAD: model id, backend, device, tag, three numbers, key, three lists of names, path, blob."""
+        """Begins to load the model of a MODELLOAD; a REPLY says how that ended."""
         id, kind, device, tag, size, minimum, patience, key, inputs, outputs, padding, path, blob = frame.items()
         names = (_names(padding), _names(inputs), _names(outputs))
         lies_in = Path(os.fsdecode(path)) if path else None
@@ -120,13 +120,13 @@ class Models:
         self.stored.begin(id, key, tag.decode("utf-8", "replace"), lies_in, start)
 
     def drop(self, frame: Frame) -> None:
-        """MODELDROP: model id."""
+        """Drops the model of a MODELDROP."""
         (id,) = frame.items()
         if (model := self.stored.drop(id)) is not None:
             model.drop()
 
     def execute(self, frame: Frame) -> Work | None:
-        """EXECUTE (messages.py), answered by TENSORS or REPLY. Returns the run where the caller is to do it."""
+        """Begins the run of an EXECUTE, which TENSORS or a REPLY answers; returns it where the caller is to do it."""
         try:
             order, arrays = messages.order(frame.payload)
         except BadTensor as error:
@@ -143,7 +143,10 @@ class Models:
         return None
 
     def script(self, frame: Frame) -> None:
-        """SCRIPT (dag.py), answered as EXECUTE. Its own thread runs it: it may wait for Redis, which this one reads."""
+        """Begins the run of a SCRIPT, which is answered as an EXECUTE.
+
+        The model's own thread runs it: a script may wait for Redis, which this thread reads.
+        """
         try:
             order = dag.script_order(frame.payload, f"r{frame.id}")
         except BadTensor as error:
@@ -161,7 +164,7 @@ class Models:
         arrays: Sequence[Array],
         call: ScriptCall | None = None,
     ) -> tuple[LoadedModel, Request] | None:
-        """The run that a frame asks for; None where its model is gone, which is answered."""
+        """Returns the run that a frame asks for; None where its model is gone, which is answered."""
         model = self.stored.by_id(order.model)
         if model is None:
             self._refuse(id, f"{what} key is empty")
@@ -175,7 +178,7 @@ class Models:
         self._link.send(Type.REPLY, id, resp.error(f"ERR {reason}"))
 
     def graph(self, frame: Frame) -> None:
-        """DAG (dag.py), answered by DAG_DONE, or REPLY with an error."""
+        """Begins a DAG, which DAG_DONE answers, or a REPLY with an error."""
         try:
             graph = dag.read(frame.payload, f"r{frame.id}")
         except BadTensor as error:
@@ -198,7 +201,7 @@ class Models:
         return first(self._calls.run(Rights(context, ""), [words]))
 
     def _run_for_script(self, context: str, key: str, arrays: Sequence[Array]) -> list[Array]:
-        """Runs a model in a script's thread. Raises redis.ResponseError, ModelError."""
+        """Runs a model and waits for it in a script's thread. Raises redis.ResponseError, ModelError."""
         self._call_redis(context, ["AI.MODELGET", key, "META"])  # may the caller read that key?
         model, end = self.stored.at(key), threading.Event()
         results: list[Result | Exception] = []
@@ -231,7 +234,7 @@ class Models:
             graph.cancel()
 
     async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
-        """Runs a model for a function, with inputs and all its outputs by name, `outputs` among them.
+        """Runs a model for a function, with inputs and all its outputs by name; it must have those in `outputs`.
 
         Raises redis.ResponseError.
         """
@@ -246,7 +249,7 @@ class Models:
     async def run_ordered(
         self, model: LoadedModel, arrays: Sequence[Array], call: ScriptCall | None = None
     ) -> list[Array]:
-        """Inputs and outputs in the model's order; `call`, of a script. Raises redis.ResponseError."""
+        """Runs a model, or the `call` of a script; inputs and outputs are in its order. Raises redis.ResponseError."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Array]] = loop.create_future()
 
@@ -292,12 +295,12 @@ class Models:
         return execution
 
     def send_runs(self) -> None:
-        """RAN: what AI.INFO does not know yet of runs by functions and scripts."""
+        """Sends a RAN frame of the runs by functions and scripts that AI.INFO does not know yet."""
         if items := self._untold.take():
             self._link.send_list(Type.RAN, 0, items)
 
     def tell(self) -> None:
-        """Sends the fields that INFO shows of each model."""
+        """Sends the fields of INFO for each model that has run, and takes back those of models that are gone."""
         for key in self.stored.take_dropped():
             self._statistics.set(_field(key), "")
         for model in self.stored.every():
@@ -349,7 +352,7 @@ class Models:
 
 
 def _field(key: bytes) -> str:
-    """`model_` and the key as far as INFO can show it: its names have at most 64 bytes and no colon."""
+    """Returns `model_` and the key as far as INFO can show it: its names have at most 64 bytes and no colon."""
     return "model_" + "".join(c if c.isalnum() or c in "-_.{}" else "_" for c in key.decode("ascii", "replace"))[:58]
 
 

@@ -25,7 +25,7 @@ class Padding:
     cuts: Sequence[Sequence[int] | None]  # per output: the dimensions to cut; None: those that are as long
 
     def length_of(self, arrays: Sequence[Array]) -> int | None:
-        """Returns the length of a request's sequences; None where they differ, or have none."""
+        """Returns the tokens in dimension 1 of a request's padded inputs; None where they differ, or have none."""
         lengths = {arrays[i].shape[AXIS] if arrays[i].ndim > AXIS else None for i in self.inputs if i < len(arrays)}
         return lengths.pop() if len(lengths) == 1 else None
 
@@ -42,7 +42,7 @@ class Padding:
         ]
 
     def cut(self, outputs: Sequence[Array], width: int, length: int) -> list[Array]:
-        """Returns one request's rows of the outputs, without those of the filling."""
+        """Returns one request's rows of the outputs, cut from `width` to its own `length`."""
         if width == length:
             return list(outputs)
         dims_of = [*self.cuts, *[None] * (len(outputs) - len(self.cuts))]
@@ -50,7 +50,7 @@ class Padding:
 
 
 def padding_of(names: Sequence[str], model: Any) -> Padding | None:
-    """Returns the padding that PADDED asks of a loaded model. Raises ModelError."""
+    """Returns the padding that the inputs named PADDED need; None for none. Raises ModelError."""
     if not names:
         return None
     inputs = list(model.inputs)
@@ -64,7 +64,7 @@ def padding_of(names: Sequence[str], model: Any) -> Padding | None:
 
 
 def of_like_lengths(sizes: Sequence[tuple[int, int | None]], most: int, least: int) -> list[int]:
-    """Chooses the requests that run with the first, by their rows and lengths.
+    """Returns the places of the requests that run with the first, from their (rows, length).
 
     Those nearest in length do, as long as filling is a small share, or fewer than `least` rows are there, and at most
     `most` rows.

@@ -8,7 +8,7 @@ from shardqa.worker.ai.messages import ModelError
 
 
 class PlainModel:
-    """A subclass sets `inputs`, `outputs`, `splits`, and gives `infer`."""
+    """The base of such models: a subclass sets `inputs`, `outputs`, `splits`, and defines `infer`."""
 
     concurrent = False
     splits: bool
@@ -17,7 +17,7 @@ class PlainModel:
     errors: ClassVar[tuple[type[Exception], ...]]  # that the library raises
 
     def infer(self, arrays: Sequence[Array]) -> list[Array]:
-        """Outputs in their order; raises what the library raises."""
+        """Returns the outputs in their order. Raises what the library raises."""
         raise NotImplementedError
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
@@ -35,9 +35,9 @@ class PlainModel:
         return None
 
     def terminate(self, options: Any) -> None:
-        """A run of such a library is not interrupted."""
+        """Does nothing: a run of such a library can't be interrupted."""
 
 
 def refused(error: Exception) -> ModelError:
-    """A library's error in one line."""
+    """Returns a library's error as a ModelError of one line."""
     return ModelError(f"ERR {' '.join(str(error).split())[:600] or type(error).__name__}")

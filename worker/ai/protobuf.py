@@ -22,7 +22,7 @@ class MessageField(NamedTuple):
 
 
 def fields(data: Data, at: int, end: int) -> Iterator[MessageField]:
-    """Yields the fields of the message at this place. Raises BadProtobuf."""
+    """Yields the fields of the message that lies from `at` to `end`. Raises BadProtobuf."""
     while at < end:
         start = at
         tag, at = _number(data, at, end)
@@ -45,12 +45,12 @@ def fields(data: Data, at: int, end: int) -> Iterator[MessageField]:
 
 
 def block(number: int, content: bytes) -> bytes:
-    """A field that holds bytes, text or a message."""
+    """Returns the bytes of a field that holds bytes, text or a message."""
     return varint(number << 3 | BLOCK) + varint(len(content)) + content
 
 
 def numeric(field: int, value: int) -> bytes:
-    """A field that holds a number from 0."""
+    """Returns the bytes of a field that holds a number of 0 or more."""
     return varint(field << 3 | VARINT) + varint(value)
 
 
@@ -63,7 +63,7 @@ def varint(value: int) -> bytes:
 
 
 def _number(data: Data, at: int, end: int) -> tuple[int, int]:
-    """A varint, and where it ends."""
+    """Returns the varint at a place, and the place behind it. Raises BadProtobuf."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:

@@ -51,12 +51,12 @@ def _tensor(dtype: str, dimensions: Sequence[int]) -> tuple[str, tuple[int, ...]
 
 
 def createTensorFromValues(dtype: str, dimensions: Sequence[int], values: Sequence[Any]) -> Tensor:
-    """Raises BadTensor."""
+    """Makes a tensor of this shape from numbers or strings in row order. Raises BadTensor."""
     return Tensor(tensors.from_values(*_tensor(dtype, dimensions), list(values)))
 
 
 def createTensorFromBlob(dtype: str, dimensions: Sequence[int], blob: bytes | bytearray | memoryview) -> Tensor:
-    """Raises BadTensor."""
+    """Makes a tensor of this shape from its bytes in row order, little endian. Raises BadTensor."""
     return Tensor(tensors.decode(*_tensor(dtype, dimensions), bytes(blob)))
 
 
@@ -92,7 +92,7 @@ def createScriptRunner(key: str, function: str) -> ScriptRunner:
 
 
 def scriptRunnerAddInput(runner: ScriptRunner, tensor: Tensor | str, name: Tensor | str | None = None) -> int:
-    """A script's inputs have an order and no names: one is taken before the tensor, behind it, or not at all."""
+    """Adds the next input, which has no name in a script: one is taken before the tensor, behind it, or not at all."""
     value = name if isinstance(name, Tensor) else tensor
     if not isinstance(value, Tensor):
         raise TypeError(f"scriptRunnerAddInput wants a tensor, not {type(value).__name__}")
@@ -165,7 +165,7 @@ class Keyspace:
         return DagRunner(self._run_graph)
 
     async def _run_graph(self, runner: DagRunner) -> list[Tensor]:
-        """Returns the tensors of its gets, in their order."""
+        """Runs a graph; returns the tensors of its gets, in their order. Raises redis.ResponseError."""
         rights = await self._allowed(
             _read_model(step.key) if step.function is None else _run_script(step.key, step.function)
             for step in runner.steps
@@ -193,7 +193,7 @@ class Keyspace:
             ) from None
 
     async def _allowed(self, commands: Iterable[Command]) -> Rights:
-        """The function's rights, which let it run these: a run goes beside Redis, so they are asked for here."""
+        """Returns the function's rights, which must allow these commands: a run itself goes past Redis."""
         run = current()
         if run is None:
             raise RuntimeError(OUTSIDE)
@@ -240,7 +240,7 @@ def _call(
     arguments: Sequence[str] = (),
     variadic: int = -1,
 ) -> ScriptCall:
-    """Functions that are no entry points take their tensors one by one, as of AI.SCRIPTSET."""
+    """Returns a script's call. Functions that are no entry points take their tensors one by one, as AI.SCRIPTSET's."""
     return ScriptCall(rights.context, function, variadic, function in script.inputs, keys, arguments)
 
 
@@ -250,7 +250,7 @@ def _from_reply(reply: list[Any]) -> Array:
 
 
 def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
-    """The module `redisAI` of this worker."""
+    """Returns the module `redisAI` of this worker."""
     api = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
     keyspace = Keyspace(calls, threads, models)
     functions: list[Callable[..., Any]] = [createTensorFromValues, createTensorFromBlob]

@@ -9,7 +9,7 @@ from shardqa.tensors import Array
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """A call of a function of a script."""
+    """A call of one function of a script, with its keys and arguments."""
 
     context: str  # names the request in calls, which have its user's rights
     function: str
@@ -21,7 +21,7 @@ class ScriptCall:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The calls that scripts may make. Both raise an exception with the text for the script."""
+    """The two calls that scripts may make; an exception's text is what the script gets."""
 
     execute: Callable[[str, Sequence[str]], Any]  # context, command
     run_model: Callable[[str, str, Sequence[Array]], list[Array]]  # context, key, inputs

@@ -28,13 +28,13 @@ class StoredModels:
         self._loading = 0
 
     def begin(self, id: bytes, key: bytes, tag: str, file: Path | None, start: Callable[[], LoadedModel]) -> None:
-        """`start` begins to load; `settle` waits until the model is here."""
+        """Adds a model that `start` begins to load; `settle`, called by another thread, waits until it is here."""
         with self._changed:
             self._models[id] = StoredModel(key, tag, file, start())
             self._loading += 1
 
     def settle(self, id: bytes, own: LoadedModel, is_good: bool) -> None:
-        """Ends the loading of a model; one that failed goes."""
+        """Ends the loading of a model: a good one is found by its key from now on, a bad one is dropped."""
         with self._changed:
             model = self._models.get(id)
             if model is not None and model.loaded is own:
@@ -56,19 +56,19 @@ class StoredModels:
             return model.loaded
 
     def by_id(self, id: bytes) -> LoadedModel | None:
-        """Finds a model without the lock: for the thread that leads, which alone drops one."""
+        """Returns a model without the lock; for the thread that leads, which alone drops one."""
         model = self._models.get(id)
         return None if model is None else model.loaded
 
     def at(self, key: str) -> LoadedModel:
-        """The model stored at a key. Raises redis.ResponseError."""
+        """Returns the model stored at a key. Raises redis.ResponseError where there is none."""
         model = self._last(key)
         if model is None:
             raise ResponseError(f"ERR model key is empty: no model {key} on this shard; store it with AI.MODELSTORE")
         return model.loaded
 
     def tag_of(self, key: str) -> str | None:
-        """The TAG of the model stored at a key; None: there is none."""
+        """Returns the TAG of the model stored at a key; None: there is none."""
         model = self._last(key)
         return None if model is None else model.tag
 
@@ -77,7 +77,7 @@ class StoredModels:
             return self._models.get(self._ids.get(key, [b""])[-1])
 
     def file_of(self, key: str) -> Path | None:
-        """The file of the model stored at a key; None: it is in memory. Raises redis.ResponseError."""
+        """Returns the file of the model stored at a key; None: it is in memory. Raises redis.ResponseError."""
         with self._changed:
             ids = self._ids.get(key, ())
             if not ids:
@@ -87,7 +87,7 @@ class StoredModels:
             return self._models[ids[0]].file
 
     def above(self, size: int) -> list[str]:
-        """Keys of models that lie in files of more bytes."""
+        """Returns the keys of models that lie in files of more than `size` bytes."""
         with self._changed:
             files = [(key, file) for key, ids in self._ids.items() if (file := self._models[ids[-1]].file)]
         return [key for key, file in files if file.exists() and file.stat().st_size > size]
@@ -108,5 +108,5 @@ class StoredModels:
 
 
 def number(id: bytes) -> int:
-    """Models stored later have higher ones."""
+    """Returns a model's id as a number, which is higher for a model stored later."""
     return int(id) if id.isdigit() else 0

@@ -18,7 +18,7 @@ class TensorflowModel(PlainModel):
     errors = ERRORS
 
     def __init__(self, blob: bytes, device: str, inputs: Sequence[str], outputs: Sequence[str], threads: int) -> None:
-        """Raises ModelError."""
+        """Loads a frozen graph, with the names of its inputs and outputs. Raises ModelError."""
         place = _place(device)
         _bound_threads(threads)
         graph = _imported(blob, place)
@@ -58,7 +58,7 @@ def _bound_threads(threads: int) -> None:
 
 
 def _imported(blob: bytes, place: str) -> Any:
-    """The whole graph as a function that can be cut to what is asked for. Raises ModelError."""
+    """Returns the whole graph as a function that can be cut to some inputs and outputs. Raises ModelError."""
     definition = tf.compat.v1.GraphDef()
     try:
         definition.ParseFromString(blob)
@@ -78,7 +78,7 @@ def _imported(blob: bytes, place: str) -> Any:
 
 
 def _tensor(function: Any, name: str, kind: str) -> Any:
-    """The first tensor of an operation, as RedisAI takes it, or one named `operation:n`. Raises ModelError."""
+    """Returns the tensor named `operation:n`, or the first one of an operation, as in RedisAI. Raises ModelError."""
     try:
         return function.graph.as_graph_element(name if ":" in name else f"{name}:0")
     except ERRORS:

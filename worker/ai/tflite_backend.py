@@ -16,7 +16,7 @@ class TfliteModel(PlainModel):
     splits = True  # a file declares no free dimension: who stores it with BATCHSIZE says so
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
-        """Raises ModelError."""
+        """Loads the model for `threads` threads of the processor. Raises ModelError."""
         if not device.upper().startswith("CPU"):
             raise ModelError(f"ERR device {device} is not available to this worker's LiteRT; store the model on CPU")
         try:

@@ -30,7 +30,7 @@ class TorchModel:
     splits = True  # TorchScript declares no dimensions: who stores a model with BATCHSIZE says so
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
-        """Raises ModelError."""
+        """Loads TorchScript's file. Raises ModelError."""
         self._device = _device(device, threads)
         try:
             self._module = _untyped(torch.jit.load)(io.BytesIO(blob), map_location=self._device).eval()
@@ -61,7 +61,7 @@ class TorchScript:
     outputs: Sequence[str] = ()
 
     def __init__(self, source: bytes, device: str, entry_points: Sequence[str], threads: int, reach: Reach) -> None:
-        """Raises ModelError."""
+        """Compiles the source; `reach` is what it may call. Raises ModelError, also where an entry point is missing."""
         self._device = _device(device, threads)
         self._reach = reach
         _register()
@@ -79,7 +79,7 @@ class TorchScript:
         self.inputs: Sequence[str] = list(entry_points)
 
     def call(self, call: ScriptCall, arrays: Sequence[Array]) -> list[Array]:
-        """Raises ModelError."""
+        """Runs one function; returns its tensors. Raises ModelError."""
         if call.entry_point and call.function not in self.inputs:
             raise ModelError(f"ERR Function does not exist: {call.function}")
         function = self._function(call.function)
@@ -112,7 +112,7 @@ class TorchScript:
 
 
 def _untyped(function: Any) -> Any:
-    """Hides that torch declares no types for it."""
+    """Returns the function itself; mypy takes it for Any, since torch declares no types for it."""
     return function
 
 
@@ -124,7 +124,7 @@ _registering = threading.Lock()
 
 
 def _register() -> None:
-    """The operators, once: their side effects keep TorchScript from leaving out calls whose result nobody uses."""
+    """Registers the operators, once; side effects keep TorchScript from leaving out calls whose result nobody uses."""
     with _registering:
         if _registered:
             return
@@ -158,7 +158,7 @@ def _execute(words: list[list[str]]) -> Any:
 
 
 def _words(value: Any) -> list[str]:
-    """The words of one argument of redis.execute: a list has several."""
+    """Returns the words that one argument of redis.execute stands for: a list has several."""
     return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]
 
 
@@ -175,7 +175,7 @@ def _model_execute(key: str, inputs: list[torch.Tensor], num_outputs: int) -> li
 
 
 def _to_script(reply: Any) -> Any:
-    """A reply as TorchScript can hold it: its lists have one type, so that mixed ones become text."""
+    """Returns a reply as TorchScript can hold it: a list has items of one type, so mixed ones become text."""
     match reply:
         case bytes():
             return reply.decode("utf-8", "replace")
@@ -192,7 +192,7 @@ def _to_script(reply: Any) -> Any:
 
 
 def with_lists(source: str) -> str:
-    """The source with the arguments of every `redis.execute(a, b)` in lists of strings. Raises SyntaxError."""
+    """Returns the source with the arguments of each `redis.execute` as one list of their words. Raises SyntaxError."""
     lines = [line.encode() for line in source.split("\n")]
     edits: list[tuple[int, int, bytes]] = []
     for node in ast.walk(ast.parse(source)):
@@ -222,7 +222,7 @@ def _is_execute(function: ast.expr) -> bool:
 
 
 def _to_torch(arrays: Sequence[Array], device: torch.device) -> list[torch.Tensor]:
-    """Copies an array, since a script may change its inputs. Raises ModelError."""
+    """Returns copies of the arrays, since a script may change its inputs. Raises ModelError."""
     copies: list[torch.Tensor] = []
     for array in arrays:
         if array.dtype == tensors.BFLOAT16:
@@ -244,7 +244,7 @@ def _to_array(tensor: torch.Tensor) -> Array:
 
 
 def _guarded(function: Callable[[], Any]) -> list[Array]:
-    """Returns the results of a function of TorchScript as arrays. Raises ModelError."""
+    """Calls a function of TorchScript; returns its results as arrays. Raises ModelError."""
     try:
         with torch.inference_mode():
             result = function()
@@ -265,7 +265,7 @@ def _outputs(schema: Any) -> int:
 
 
 def _check_entry_point(name: str, function: Any) -> None:
-    """Raises ModelError, with RedisAI's words."""
+    """Raises ModelError, in RedisAI's words, for a function that takes other arguments than an entry point."""
     types = [str(argument.type) for argument in function.schema.arguments]
     if len(types) != len(ENTRY_POINT):
         raise ModelError(
@@ -277,7 +277,7 @@ def _check_entry_point(name: str, function: Any) -> None:
 
 
 def _device(device: str, threads: int) -> torch.device:
-    """Raises ModelError."""
+    """Returns torch's device, with its number of threads set. Raises ModelError."""
     torch.set_num_threads(threads)
     if device.upper().startswith("CPU"):
         return torch.device("cpu")
