@@ -36,7 +36,7 @@ PHRASE = 240  # characters of a leader, or of a notice's words, at most
 
 
 def ranges(text: str, marks: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Characters of `text` that are not searched, with those of `marks`: half open, rising, apart from one another."""
+    """Returns the ranges of characters that are not searched, with those of `marks`: half open, rising, apart."""
     return union([*marks, *(place for rule in RULES for place in rule(text))])
 
 
@@ -67,7 +67,7 @@ def _of_run(text: str, run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
 
 
 def _index(text: str) -> Iterator[tuple[int, int]]:
-    """Lines of words and pages in the order of the alphabet, some with several pages; blank lines may be between."""
+    """Yields the ranges of indexes: lines of words and pages in alphabetical order, also with blank lines between."""
     entries = several = begin = end = at = 0
     last = ""
     if text.count("\n") < ENTRIES - 1:
@@ -90,7 +90,7 @@ def _index(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _notices(text: str) -> Iterator[tuple[int, int]]:
-    """Paragraphs of a licence or a disclaimer; lines, where no blank line is near."""
+    """Yields the ranges of licences and disclaimers, by paragraphs; by lines where no blank line is near."""
     for match in windows.matches(LICENCE, text, PHRASE, LICENCE_SIGNS):
         first, last = max(0, match.start() - PARAGRAPH), min(len(text), match.end() + PARAGRAPH)
         begins = (text.rfind(edge, first, match.start()) for edge in ("\n\n", "\n"))

@@ -34,7 +34,7 @@ class Fields:
     marks: Raw = field(default_factory=list, compare=False)  # what `places` says
 
     def pairs(self) -> tuple[str, ...]:
-        """The words of an HSET."""
+        """Returns the fields and values of an HSET, one after another."""
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
@@ -119,26 +119,26 @@ async def _stored_of(runtime: Runtime, names: Sequence[str]) -> list[Stored | No
 
 
 def _measured(sizes: Sequence[Any]) -> Stored | None:
-    """Raises redis.ResponseError."""
+    """Returns what the sizes of a key's fields say of it; None where it is no hash. Raises redis.ResponseError."""
     if any(map(_is_of_another_type, sizes)):
         return None
     return Stored(NOTHING, "", None, is_huge=sum(sizes) > MAX_BYTES)
 
 
 def _is_of_another_type(reply: object) -> bool:
-    """Whether the key is no hash. Raises what else Redis says."""
+    """Returns whether the reply is Redis' refusal of a key that is no hash. Raises any other error in its place."""
     if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
         raise reply
     return isinstance(reply, Exception)
 
 
 def encoded(fields: Fields) -> list[bytes | None]:
-    """The reply of an `HMGET` with FIELDS."""
+    """Returns the reply of an `HMGET` with FIELDS for these fields."""
     return [getattr(fields, name).encode() for name in FIELDS]
 
 
 def count_of_passages(value: bytes | None) -> int | None:
-    """The field `passages` of a hash; None where it is absent or was not written by us: any client may write it."""
+    """Returns the field `passages` of a hash; None where it is absent or not ours: any client may write it."""
     if value is None or not value.isdigit() or len(value) > len(str(MAX_PASSAGES)) or int(value) > MAX_PASSAGES:
         return None
     return int(value)

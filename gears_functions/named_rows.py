@@ -24,7 +24,7 @@ HEADING = 80  # characters of one
 
 
 def read_of(passage: Loaded, pieces: PassageTokens, question: str) -> PassageTokens:
-    """The pieces of a passage without the rows that the question does not name, where it names another.
+    """Returns the pieces of a passage without the rows that the question does not name, where it names another.
 
     A row is named by its first cell, a pair by its name: all words of it must be in the question. The heading above
     goes with the others: it heads them all alike. Of a named row go the columns that are not named, where one is.
@@ -51,14 +51,14 @@ def _terms(text: str) -> set[str]:
 
 
 def _score(name: str, terms: set[str]) -> int:
-    """Words of a name that is wholly among the terms; else 0."""
+    """Returns the number of words of a name that is wholly among the terms; else 0."""
     return len(own) if (own := _terms(name)) <= terms else 0
 
 
 def _unnamed(text: str, row: int, cells: Sequence[tuple[str, str]], terms: set[str]) -> list[tuple[int, int]]:
-    """The cells of a row beside those that the question asks for by the column's name, if it does for any.
+    """Returns the ranges of a row's cells but those whose column the question names; empty where it names none.
 
-    One whose value it tells is not asked for.
+    A column whose value the question tells is not asked for.
     """
     hits = [_score(name, terms) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
     extents = list(span_edges.cells_in(text, row, cells))[1:]
@@ -68,7 +68,7 @@ def _unnamed(text: str, row: int, cells: Sequence[tuple[str, str]], terms: set[s
 
 
 def _heading(text: str, row: int) -> int:
-    """The first character of the heading right above a row; the row's own where there is none."""
+    """Returns the first character of the heading right above a row; the row's own where there is none."""
     above = text[:row].rstrip()
     begin = above.rfind("\n\n") + 1
     return row if len(above) - begin > HEADING or above.endswith((".", "!", "?")) else begin

@@ -41,13 +41,13 @@ class PassageReading:
     spans: list[SpanRecord]  # best first
 
     def ranked(self, score: float) -> PassageReading:
-        """Returns the same, with the score that its passage's rank has now."""
+        """Returns the same reading, with the score that its passage's rank has now."""
         passage = replace(self.passage, rank_score=score)
         return PassageReading(passage, [replace(span, passage=passage) for span in self.spans])
 
 
 def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: Any) -> Loaded | None:
-    """Returns None when the passage is gone, or can't be read now.
+    """Returns a passage from what Redis has of it; None where it is gone, or can't be read now.
 
     A document without a digest was not written to its end, as where its slot is moving: its tokens may have left first.
     """
@@ -63,7 +63,7 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: A
 
 
 def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:
-    """Returns sentences, and spans that say something: what overlaps a good one often leaves its comma or article."""
+    """Returns a passage's sentences and spans; a span that is a comma or an article alone is left out."""
     null = reader.null_logit(logits.start, logits.end)
     of_passage = logits.within(row.passage)
     offsets = pieces.offsets

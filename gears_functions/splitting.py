@@ -185,7 +185,7 @@ def _run_cuts(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _block_end(text: str, start: int, cuts: list[int]) -> int:
-    """The end of the block that begins at `start`: after a paragraph, else a line, else a blank, else a forced cut."""
+    """Returns the end of the block from `start`: after a paragraph, else a line, else a blank, else a forced cut."""
     limit = start + BLOCK
     if limit >= len(text):
         return len(text)
@@ -204,7 +204,7 @@ def _block_end(text: str, start: int, cuts: list[int]) -> int:
 
 
 def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None, _Pieces]:
-    """Yields after each block: nothing is a passage yet."""
+    """Returns the pieces of the text; yields no passages after each block, so that others come in between."""
     ids, starts, ends, heads, cuts = [], [], [], [], []
     block_ends, cuts_of_runs = _blocks(text)
     begin, count, blocks = 0, 0, set(block_ends)
@@ -234,7 +234,7 @@ def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None,
 
 
 def _sentence_cuts(block: str, starts: NDArray[np.int32], heads: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Numbers of the block's pieces at which a sentence begins."""
+    """Returns the numbers of the block's pieces at which a sentence begins."""
     sentences = sentencex.get_sentence_boundaries("en", block)
     cuts = np.searchsorted(starts, [sentence["start_index"] for sentence in sentences])
     cuts = cuts[cuts < len(starts)]
@@ -257,7 +257,7 @@ def _once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _ranges(pieces: _Pieces, aside: Sequence[tuple[int, int]], runs: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of pieces between gaps too long to lie inside a passage and ends of `runs`, without characters `aside`."""
+    """Returns the ranges of pieces between gaps too long for a passage and ends of `runs`, without those `aside`."""
     count = len(pieces.ids)
     gaps = np.flatnonzero(pieces.starts[1:] - pieces.ends[:-1] > MAX_GAP) + 1
     heads = np.append(np.flatnonzero(pieces.heads), count)  # a passage begins and ends with a word
@@ -305,7 +305,7 @@ def _sections(
 
 
 def _joined(before: _Section, after: _Section, mass: NDArray[np.int64]) -> _Section | None:
-    """Returns both as one: a heading with what follows it, or short neighbours under one; else None."""
+    """Returns two sections as one: a heading with what follows it, or short neighbours under one; else None."""
     if before.is_row or after.is_row:
         return after if before.is_head else None
     if before.is_head:
@@ -321,8 +321,10 @@ def _joined(before: _Section, after: _Section, mass: NDArray[np.int64]) -> _Sect
 
 
 def _units(text: str, pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Edges of what windows are made of, first and last included: sentences with what leads them in, and parts of long
-    ones."""
+    """Returns the edges of what windows are made of: sentences with what leads them in, and parts of long ones.
+
+    The first and the last edge are `first` and `last`.
+    """
     inner = pieces.cuts[np.searchsorted(pieces.cuts, first, "right") : np.searchsorted(pieces.cuts, last)].tolist()
     begins = [first]
     for edge, following in itertools.pairwise([*inner, last]):
@@ -336,7 +338,7 @@ def _units(text: str, pieces: _Pieces, mass: NDArray[np.int64], first: int, last
 
 
 def _leads_in(text: str, end: int, start: int) -> bool:
-    """Whether the line that ends at `end` heads what starts at `start`: a list, a deeper indent, more after a colon."""
+    """Returns whether the line before `end` heads what starts at `start`: a list, a deeper indent, or after a colon."""
     first = max(0, end - LEAD)
     line = text[max(text.rfind("\n", first, end) + 1, first) : end]
     _, line_end, indent = text[end:start].rpartition("\n")
@@ -349,7 +351,7 @@ def _leads_in(text: str, end: int, start: int) -> bool:
 
 
 def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Cuts a sentence into parts of nearly equal weight, none above MAX_UNIT but for a single longer word."""
+    """Returns the edges of a sentence's parts, of nearly equal weight; above MAX_UNIT is only a single longer word."""
     words = first + np.flatnonzero(heads[first:last])
     before = mass[words]
     cuts, start = [], first
@@ -366,10 +368,10 @@ def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: in
 
 
 def _windows(mass: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of pieces, evenly spread: each begins at the edge before and ends at the edge nearest to its ideal place.
+    """Returns windows as ranges of pieces, evenly spread: each begins and ends at the edge nearest to its ideal place.
 
-    Even spreading leaves no short last window. Ideal places overlap by OVERLAP, and rounding keeps their order, so
-    windows leave nothing out.
+    Each begins at the edge before it. Even spreading leaves no short last window. Ideal places overlap by OVERLAP, and
+    rounding keeps their order, so windows leave nothing out.
     """
     places = mass[edges] - mass[edges[0]]
     total = int(places[-1])

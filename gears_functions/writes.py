@@ -18,7 +18,7 @@ async def write(runtime: Runtime, commands: Sequence[Sequence[Argument]]) -> lis
 
 
 def raise_first(commands: Sequence[Sequence[Argument]], replies: Sequence[Reply | Exception]) -> None:
-    """Raises the first that failed as `write` does."""
+    """Raises the first error among the replies, as `write` does."""
     for command, reply in zip(commands, replies, strict=True):
         if isinstance(reply, Exception):
             if is_transient(reply):
@@ -27,6 +27,6 @@ def raise_first(commands: Sequence[Sequence[Argument]], replies: Sequence[Reply 
 
 
 async def refusal(runtime: Runtime) -> ResponseError | None:
-    """The error with which Redis stores nothing now; None where it does. Changes nothing."""
+    """Returns the error with which Redis stores nothing now; None where it does. Changes nothing."""
     (reply,) = await runtime.calls([("LPUSHX", keys.never(runtime.hashtag()), "")])
     return reply if isinstance(reply, ResponseError) and is_write_refusal(reply) else None

@@ -109,7 +109,7 @@ class Answer:
         return f"request {request or 'without an id'}, corpus {ask.corpus}, k {ask.k}"
 
     def _check(self, ask: keys.AnswerKey) -> None:
-        """Raises BadLimit, WrongShard."""
+        """Raises BadLimit for a `k` out of bounds, WrongShard for the tag of another shard."""
         if not 1 <= ask.k <= MAX_K:
             raise BadLimit(f"k={ask.k} is outside 1 to {MAX_K}; choose a number in between")
         own = self._runtime.hashtag()
@@ -149,8 +149,7 @@ class Answer:
         )
 
     def _question_of(self, ask: keys.AnswerKey) -> Asked:
-        """Returns it in full: a long one, and one with a filter or among several corpora, stands hashed in its key, and
-        was ranked just before."""
+        """Returns the whole question, with its filter; one that its key only has hashed was ranked just before."""
         if not ask.question.startswith(keys.HASHED):
             return checks.question(ask.question), "", ""
         ranking = self._rankings.remembered(ask.corpus, ask.question)
@@ -165,8 +164,10 @@ class Answer:
     async def _passages(
         self, ask: keys.AnswerKey, question: Asked, phases: Phases
     ) -> tuple[ShardRanking, dict[str, PassageReading], list[Loaded]]:
-        """The best k: what an earlier stage read of them, and the others, read from the keyspace. One that is gone
-        leaves the index, and the next best comes in."""
+        """Returns the best k passages: those that an earlier stage has read, and the others, loaded from the keyspace.
+
+        One that is gone leaves the index, and the next best comes in.
+        """
         for _ in range(ATTEMPTS):
             ranking = await self._ranking(ask, question)
             phases.done("rank")
@@ -213,7 +214,7 @@ class Answer:
     # ---- reading
 
     def _known(self, stage: Stage, best: Sequence[tuple[str, float]]) -> dict[str, PassageReading]:
-        """Returns what an earlier stage of the question read of these passages.
+        """Returns what an earlier stage of the question read of these passages, by key.
 
         Empty where this is no later stage: who asks for as many passages once more wants them read anew.
         """
@@ -221,7 +222,7 @@ class Answer:
         return {key: before[key].ranked(score) for key, score in best if key in before and len(best) > len(before)}
 
     def _best(self, spans: list[SpanRecord], ranking: ShardRanking, scoring: Scoring) -> list[SpanRecord]:
-        """The best of all, best first."""
+        """Returns the best spans of all passages, best first."""
         best_rank = ranking.passages[0][1] if ranking.passages else 0.0
 
         def order(span: SpanRecord) -> tuple[float, str, int, int]:
@@ -233,7 +234,7 @@ class Answer:
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
     ) -> tuple[dict[str, PassageReading], Scoring]:
-        """Returns what is read of each passage, by its key, and what scores it."""
+        """Has the model read these passages; returns what it says of each, by key, and what scores that."""
         batches = reader.batches(rows)
         outputs = await asyncio.gather(*(self._copies.run(model, one.feeds(), reader.SPANS) for one in batches))
         phases.done("read")

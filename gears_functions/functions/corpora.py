@@ -65,7 +65,7 @@ class Corpora:
         return {"indexing": is_indexing, "passages": sum(map(len, parts.values())), "refuses": refuses}, parts
 
     async def _dropping(self) -> dict[str, dict[str, int]]:
-        """Lists those that the client may ask."""
+        """Returns the progress of each drop that the client may see, by corpus."""
         drops = self._sync.dropped
         names = await permissions.corpora_to_ask(self._runtime, drops.corpora())
         progress = {corpus: part for corpus in names if (part := drops.progress(corpus)) is not None}

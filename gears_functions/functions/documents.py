@@ -47,7 +47,7 @@ class Documents:
         return orjson.dumps(reply).decode()
 
     async def _entries(self, corpus: str, page: list[tuple[str, str]]) -> list[dict[str, Any]]:
-        """Leaves out those that are gone meanwhile, or between shards: of these the bucket is not vouched for."""
+        """Returns the entries of a page, without documents that have gone or lie between shards meanwhile."""
         commands = [
             command
             for _, document in page

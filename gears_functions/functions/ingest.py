@@ -79,7 +79,7 @@ class Ingest:
         return orjson.dumps(reply).decode()
 
     async def put(self, key: str, fields: Fields, may_replace: bool, start: asyncio.Event) -> Written:
-        """`start` is set once the document is held. Raises what is wrong with it, and what Redis refuses."""
+        """Writes a document; sets `start` once it is held. Raises what is wrong with it, and what Redis refuses."""
         try:
             return await self._put(key, fields, may_replace, start)
         except (RedisError, ShardFailed):

@@ -82,7 +82,7 @@ class IngestMany:
         return orjson.dumps({"tag": self._runtime.hashtag(), "epoch": epoch, "documents": outcomes}).decode()
 
     async def _put(self, corpus: str, rows: Sequence[Sent]) -> dict[str, Written]:
-        """Returns what was written, or was there; the rest is sent alone."""
+        """Writes these documents; returns those that are there now. The caller sends the others alone."""
         others = list[Sent]()
         outcomes: dict[str, Written] = {}
         try:
@@ -118,7 +118,7 @@ def _is_same(row: Sent, before: Stored) -> bool:
 
 
 def _read(corpus: str, rows_json: str) -> list[Sent | None]:
-    """Returns None for a document that is refused, or names a key a second time. Any thread."""
+    """Parses the documents; None stands for one that is refused, or names a key a second time. Any thread."""
     try:
         pairs = [(str(key), list(map(str, words))) for key, words in orjson.loads(rows_json)]
     except (orjson.JSONDecodeError, TypeError, ValueError) as error:

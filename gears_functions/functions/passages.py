@@ -30,7 +30,7 @@ class Passages:
         self._sync = sync
 
     async def passages(self, record: Record) -> str:
-        """Returns those that are on this shard; who may ask a corpus may see what its answers are made of."""
+        """Replies with those passages that are on this shard; who may ask a corpus may see what its answers are of."""
         corpus, text, keys_json, *counts = arguments.words(record, USAGE, 3, 4)
         keys.check_corpus(corpus)
         question = query(checks.question(text))
@@ -80,7 +80,7 @@ def _reads(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _names(corpus: str, keys_json: str) -> list[str]:
-    """Raises BadData, BadKey."""
+    """Parses the keys of passages. Raises BadData, BadKey."""
     try:
         names = orjson.loads(keys_json)
     except orjson.JSONDecodeError as error:

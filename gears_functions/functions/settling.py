@@ -69,7 +69,10 @@ class Settling:
         return False
 
     async def _agree_once_possible(self, key: str, doc: keys.DocKey) -> bool:
-        """Waits while the shard's tag is leaving and the document stays. Raises redis.ResponseError."""
+        """Settles a document; tries again while the shard's tag is moving and the document stays.
+
+        Raises redis.ResponseError.
+        """
         while True:
             try:
                 async with self._lock.hold(key):

@@ -43,7 +43,7 @@ class IngestStreams:
     # ---- entries
 
     async def entry(self, record: Mapping[str, Any]) -> None:
-        """Raises what will pass; the registration then tries again."""
+        """Stores the document of an entry. Raises what will pass: the registration then tries again."""
         try:
             key, words = _document_of(record["value"])
             await self._put(key, words)
@@ -63,7 +63,7 @@ class IngestStreams:
             await self._runtime.on_owner(key, "RG.TRIGGERONKEY", "Ingest", key, *words)
 
     async def _put_aside(self, record: Mapping[str, Any], reason: str) -> None:
-        """Adds it under the entry's own id, which a second try finds taken."""
+        """Adds an entry to the failed ones under its own id, which a second try finds taken."""
         name, pairs = keys.failed_entries(record["key"]), [word for pair in record["value"].items() for word in pair]
         fields = ("stream", record["key"], "entry", record["id"], "reason", reason, *pairs)
         try:
@@ -78,7 +78,7 @@ class IngestStreams:
     # ---- progress
 
     async def progress(self, record: Record) -> str:
-        """Entries of this shard's streams that wait, are done, and were put aside (as many as are still there)."""
+        """Replies how many entries of this shard's streams wait, are done, and were put aside and are still there."""
         arguments.words(record, "Streams", 0, 0)
         names = sorted(self._names)
         waiting, entries, failures = 0, 0, 0
@@ -114,7 +114,7 @@ class IngestStreams:
 
 
 def is_lasting(error: RedisError) -> bool:
-    """Whether another shard's refusal is a fault of the entry: functions reply `ERR <code>: <sentence>`."""
+    """Returns whether another shard's refusal is a fault of the entry: functions reply `ERR <code>: <sentence>`."""
     return str(error).removeprefix("ERR ").partition(":")[0] in CODES
 
 

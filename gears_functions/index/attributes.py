@@ -40,7 +40,7 @@ class _Field:
             self._sorted = None
 
     def meeting(self, test: str, operand: Any) -> Sequence[Value]:
-        """Returns the values that meet a test other than `exists` being false."""
+        """Returns the values that meet a test; that of `exists` being false is not among them."""
         if test == "in":
             return [value for one in operand if (value := filters.kind_of(one)) in self.documents]
         if test == "exists":
@@ -90,7 +90,7 @@ class Attributes:
         self._documents.clear()
 
     def chosen(self, filter_: str, every: Callable[[], list[str]]) -> frozenset[str]:
-        """Returns the documents that a canonical filter lets through; `every` are all.
+        """Returns the documents that a canonical filter lets through; `every` returns all.
 
         The condition that few values meet goes first; one that many do is then asked of those documents alone. Raises
         BadFilter.

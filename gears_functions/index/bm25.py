@@ -33,5 +33,5 @@ def bm25(tf: NDArray[np.int32], lengths: NDArray[np.int32], average: float, b: f
 
 
 def total_idf(query: Query, statistics: CorpusStatistics) -> float:
-    """The weight of all terms of a question, those that no passage has as well."""
+    """Returns the weight of all terms of a question, also of those that no passage has."""
     return sum(idf(statistics.df.get(term, 0), statistics.passages) for term in query.terms)

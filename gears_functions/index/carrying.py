@@ -16,7 +16,7 @@ from shardqa.gears_functions.index.titles import Titles
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A title, and the first passage that carries most."""
+    """A title, and the best of the first passages that name it."""
 
     title: str
     source: NamedBy
@@ -30,7 +30,7 @@ class Carried:
 
     @classmethod
     def of(cls, lead: Lead, score: float, ceiling: float) -> Carried:
-        """Scores a passage that lies below the ceiling."""
+        """Returns what a bridge adds to a passage's `score`; `ceiling` is the first passage's."""
         return cls(lead.title, lead.source.passage, lead.source.share * (ceiling - score))
 
     def record(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Carried:
 
 
 def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
-    """Returns what carries a title most, by document that bears it."""
+    """Returns the lead of each document whose title the first passages name, by document."""
     leads = dict[str, Lead]()
     for title in sorted(crossings.titles):
         for document in titles.bearers(title):
@@ -51,7 +51,7 @@ def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
 def carried(
     scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, choice: Chosen | None
 ) -> dict[int, Carried]:
-    """Returns by row of the scores the best passage of each document that a bridge leads to."""
+    """Returns what bridges add to the best passage of each document that they lead to, by row of the scores."""
     leads = {table.numbers[name]: lead for name, lead in sources(crossings, titles).items() if name in table.numbers}
     is_led_to = np.zeros(len(table.passages_of), dtype=np.bool_)
     is_led_to[list(leads)] = True

@@ -48,21 +48,21 @@ class IndexCatalogue:
             del self._buckets[bucket]
 
     def chosen(self, filter_: str) -> frozenset[str]:
-        """Ids of the documents that a canonical filter lets through. Raises BadFilter."""
+        """Returns the ids of the documents that a canonical filter lets through. Raises BadFilter."""
         return self._attributes.chosen(filter_, self._every)
 
     def _every(self) -> list[str]:
         return [one for ids in self._buckets.values() for one in ids]
 
     def bytes_of(self, documents: Iterable[str]) -> int:
-        """Sums up the sizes of their texts."""
+        """Returns the bytes of these documents' texts together."""
         return sum(self._buckets[keys.bucket(one)][one] for one in documents)
 
     def buckets(self) -> set[str]:
         return set(self._buckets)
 
     def of_bucket(self, bucket: str) -> list[str]:
-        """Lists the ids of a bucket's documents, in no order."""
+        """Returns the ids of a bucket's documents, in no order."""
         return list(self._buckets.get(bucket, ()))
 
     def after(self, bucket: str, document: str, limit: int, view: str = "") -> list[tuple[str, str]]:

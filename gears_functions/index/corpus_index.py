@@ -63,7 +63,7 @@ class Index:
         path: str = "",
         words: Analysed | None = None,
     ) -> bool:
-        """Adds or replaces a passage; False when it was there with all the same. Raises BadKey.
+        """Adds or replaces a passage; returns False where it was there with all the same. Raises BadKey.
 
         `end` is where the passage ends in its document, characters; `info` comes with the first passage; words of the
         `path` count as the title's. `words` are those of the text, where they are known.
@@ -88,7 +88,7 @@ class Index:
         return True
 
     def put_vector(self, key: str, vector: StoredVector) -> bool:
-        """Gives a passage its vector; False where it is not here, or the vector is of another text."""
+        """Gives a passage its vector; returns False where it is not here, or the vector is of another text."""
         slot = self.table.slots.get(key)
         if slot is None or vector.digest != self.table.digests[slot]:
             return False
@@ -96,7 +96,7 @@ class Index:
         return True
 
     def remove(self, key: str) -> bool:
-        """Forgets a passage; False when it was not there."""
+        """Removes a passage; returns False where it was not there."""
         if not self.table.remove(key):
             return False
         self._chosen.clear()
@@ -110,7 +110,7 @@ class Index:
     # ---- asking
 
     def statistics(self, query: Query, view: str = "") -> CorpusStatistics:
-        """This shard's numbers for the terms and pairs of a question, in the documents that `view` (canonical) shows.
+        """Returns this shard's numbers for the terms and pairs of a question, in the documents that `view` shows.
 
         Raises BadFilter.
         """
@@ -142,7 +142,7 @@ class Index:
         )
 
     def sizes(self, view: str = "") -> PartSizes:
-        """Sums up the documents that `view` shows. Raises BadFilter."""
+        """Returns the sizes of the documents that `view` shows, summed up. Raises BadFilter."""
         if not view:
             documents = self.table.count_of_documents()
             return PartSizes(documents, len(self), self.table.characters(), self.catalogue.bytes)
@@ -152,7 +152,7 @@ class Index:
         return PartSizes(len(ids), len(choice.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
 
     def vectors(self, view: str = "") -> dict[str, int]:
-        """Counts the passages that `view` shows and that have a vector, by encoder."""
+        """Returns how many passages that `view` shows have a vector, by encoder."""
         if not view:
             return self.table.vectors.counts()
         mask = self._of_filter(view).mask
@@ -162,7 +162,7 @@ class Index:
         return {encoder: count for encoder, count in counts.items() if count}
 
     def without_vector(self, encoder: str, limit: int) -> list[str]:
-        """Keys of some passages that have no vector of this encoder."""
+        """Returns the keys of at most `limit` passages that have no vector of this encoder."""
         if self.table.vectors.counts().get(encoder) == len(self):
             return []
         lacking = self.table.living()
@@ -170,7 +170,7 @@ class Index:
         return [self.table.keys[slot] for slot in np.flatnonzero(lacking)[:limit]]
 
     def titled(self, query: Query, view: str = "") -> dict[str, int]:
-        """Counts passages by term that their title holds; only the terms that some do."""
+        """Returns how many passages' titles hold each term of the question; without the terms that none does."""
         title = self._seen_by(view).title
         counts = {term: len(title.term(term)[0]) for term in query.terms}
         return {term: count for term, count in counts.items() if count}
@@ -178,10 +178,11 @@ class Index:
     def rank(
         self, query: Query, statistics: CorpusStatistics, limit: int, filter_: str = ""
     ) -> list[tuple[str, float]]:
-        """The best `limit` passages with their scores, best first, ties by key; only what the question touches.
+        """Returns the best `limit` passages with their scores, best first, ties by key.
 
-        Of the documents that `filter_` (canonical) lets through: a passage has the same score with it and without, as
-        the statistics stay those of all documents that are there for whoever asks. Raises BadFilter.
+        Only those that the question touches, and of the documents that `filter_` (canonical) lets through: a passage
+        has the same score with it and without, as the statistics stay those of all documents that the asker may see.
+        Raises BadFilter.
         """
         if not self.table.slots or not statistics.passages:
             return []
@@ -194,7 +195,7 @@ class Index:
         return _best(self.table.keys, rows if choice is None else choice.slots[rows], scores[rows], limit)
 
     def _scores(self, query: Query, statistics: CorpusStatistics, choice: Chosen | None) -> NDArray[np.float64]:
-        """Scores the rows before anything is carried, float64 [rows]."""
+        """Returns the scores of the rows before any bridge, float64 [rows]."""
         selection = self._everything() if choice is None else self._selected(choice)
         scores = selection.scores(query, statistics)
         if statistics.near is not None:
@@ -206,7 +207,7 @@ class Index:
         return scores
 
     def first_words(self, pairs: Sequence[tuple[str, float]]) -> list[list[str]]:
-        """Lists the content terms of the first passages of a ranking, in order."""
+        """Returns the content terms of the first passages of a ranking, in order."""
         return [self.table.body.first_part(self.table.slots[key]) for key, _ in pairs[: bridges.FIRST]]
 
     def titles_in(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:
@@ -254,7 +255,7 @@ class Index:
         return choice
 
     def explain(self, key: str, query: Query, statistics: CorpusStatistics) -> dict[str, Any] | None:
-        """Lists the parts of a passage's score in `rank`; None where it is not in the index."""
+        """Returns the parts of a passage's score in `rank`; None where it is not in the index."""
         slot = self.table.slots.get(key)
         if slot is None:
             return None

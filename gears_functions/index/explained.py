@@ -47,7 +47,7 @@ def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:
 
 
 def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Carried | None = None) -> dict[str, Any]:
-    """The parts of a score. `score` is what `Index.rank` gives, to the last bit: its sums run in the same order."""
+    """Returns the parts of a score; `score` is that of `Index.rank` to the last bit: its sums have the same order."""
     terms = [_term(seen, term, statistics) for term in query.terms]
     pairs = [_pair(seen, first, second, statistics) for first, second in query.pairs]
     score = 0.0
@@ -63,7 +63,7 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Car
 
 
 def _fused(seen: Seen, words: float, idf: float) -> tuple[float, float]:
-    """Parts a score into words and nearness where passages have vectors."""
+    """Returns the parts of a score that words and nearness have, where passages have vectors."""
     cosine, own = np.array(np.nan if seen.cosine is None else seen.cosine), np.array(words)
     return float(vectors.word_score(own, idf)), float(vectors.near_score(vectors.filled(cosine, own, idf), idf))
 

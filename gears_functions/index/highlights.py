@@ -36,7 +36,7 @@ def located(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _parts(word: str, start: int, at: Range, places: list[Range]) -> Iterator[tuple[int, int, str]]:
-    """A word itself; of a run of ideographs its pairs, each with its own place."""
+    """Yields a word; of a run of ideographs each pair, with its own place."""
     parts = analysis.parts(word)
     if parts == [word]:
         yield (*at, word)
@@ -48,7 +48,7 @@ def _parts(word: str, start: int, at: Range, places: list[Range]) -> Iterator[tu
 
 
 def _folded(text: str) -> tuple[str, list[Range]]:
-    """The text as `analysis.words` looks at it, and which characters of the text each of its characters is of."""
+    """Returns the text as `analysis.words` looks at it, and for each character of that its range in the text."""
     pieces, places = list[str](), list[Range]()
     powers = {place: "^" for match in analysis.POWER.finditer(text) for place in [match.start()]}
     inside = {n for match in analysis.POWER.finditer(text) for n in range(*match.span())}

@@ -38,18 +38,18 @@ class PassageTable:
         self.passages_of = array("i")  # by document number: passages alive
 
     def living(self) -> NDArray[np.bool_]:
-        """Whether each slot has a passage."""
+        """Returns for each slot whether it has a passage, bool [slots]."""
         return np.asarray(as_array(self.alive) != 0)
 
     def count_of_documents(self) -> int:
         return int(np.count_nonzero(as_array(self.passages_of)))
 
     def documents(self) -> list[str]:
-        """Lists all documents that have passages."""
+        """Returns all documents that have passages."""
         return [document for document, number in self.numbers.items() if self.passages_of[number]]
 
     def characters(self) -> int:
-        """The characters of all documents, each up to the end of its last passage."""
+        """Returns the number of characters of all documents, each up to the end of its last passage."""
         ends = np.zeros(len(self.passages_of), dtype=np.int64)
         living = self.living()
         np.maximum.at(ends, as_array(self.document)[living], as_array(self.ends)[living])
@@ -60,7 +60,7 @@ class PassageTable:
         return 0 if number is None else self.passages_of[number]
 
     def keys_of(self, document: str) -> list[str]:
-        """Keys of a document's passages, in no order."""
+        """Returns the keys of a document's passages, in no order."""
         if not self.count_of(document):
             return []
         slots = np.flatnonzero((as_array(self.document) == self.numbers[document]) & self.living())
@@ -88,7 +88,7 @@ class PassageTable:
         self.title_length += self.title_words[slot]
 
     def remove(self, key: str) -> bool:
-        """Forgets a passage; False when it was not there."""
+        """Removes a passage; returns False where it was not there."""
         slot = self.slots.pop(key, None)
         if slot is None:
             return False
@@ -124,5 +124,5 @@ class PassageTable:
 
 
 def as_array(values: array[int]) -> NDArray[Any]:
-    """The array as numpy's; it must be gone before the next append, since an exported array can't grow."""
+    """Returns the array as numpy's; that must be gone before the next append, since an exported array can't grow."""
     return np.frombuffer(values, values.typecode) if len(values) else np.zeros(0, values.typecode)

@@ -47,20 +47,20 @@ class Postings:
         self._starts.append(len(stream))
 
     def first_part(self, slot: int) -> list[str]:
-        """The words of a slot's first part, in order."""
+        """Returns the words of a slot's first part, in order."""
         stretch = self._stream[self._starts[slot] : self._starts[slot + 1]]
         return [self._terms[number] for number in stretch[: stretch.index(NOBODY)]]
 
     def term(self, term: str) -> Counts:
-        """Counts a term, removed passages included."""
+        """Returns how often each slot has a term, removed passages included."""
         return self.counted(self.places(term))
 
     def pair(self, first: str, second: str) -> Counts:
-        """Counts two terms in a row."""
+        """Returns how often each slot has two terms in a row, removed passages included."""
         return self.counted(self.in_a_row(first, self.places(first), second, self.places(second)))
 
     def times(self, term: str) -> int:
-        """Counts how often the term stands in all passages, removed ones included."""
+        """Returns how often a term stands in all passages, removed ones included."""
         number = self._numbers.get(term)
         return 0 if number is None else len(self._places[number])
 
@@ -75,7 +75,7 @@ class Postings:
         return np.asarray(places[mask[self._owners_of(places)]])
 
     def inside(self, places: NDArray[np.int32], slots: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Returns the places in few slots, rising: each is looked up in the places, which are not all touched."""
+        """Returns those places that lie in a few slots, rising; it looks up each slot and does not touch all places."""
         starts = np.frombuffer(self._starts, dtype=np.int32)
         first = np.searchsorted(places, starts[slots])
         count = np.searchsorted(places, starts[slots + 1]) - first
@@ -110,7 +110,7 @@ class Postings:
         return np.asarray(np.frombuffer(self._owners, dtype=np.int32)[places])
 
     def compacted(self, slots: NDArray[np.int32]) -> Postings:
-        """A copy without removed passages; `slots` gives each old slot's new one, or NOBODY. O(words)."""
+        """Returns a copy without removed passages, in O(words); `slots` has the new slot of each old one, or NOBODY."""
         owners = slots[np.frombuffer(self._owners, dtype=np.int32)] if len(self._owners) else np.zeros(0, np.int32)
         is_alive = owners != NOBODY
         stream = np.frombuffer(self._stream, dtype=np.int32)[is_alive] if len(is_alive) else np.zeros(0, np.int32)

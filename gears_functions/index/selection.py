@@ -50,11 +50,11 @@ class Field:
         return self._counts[term]
 
     def times(self, term: str) -> int:
-        """Counts how often the term stands in all of them."""
+        """Returns how often a term stands in all rows."""
         return self._postings.times(term) if self._mask is None else len(self._of(term))
 
     def pair(self, first: str, second: str) -> Counts:
-        """Counts two terms in a row as `term` does one."""
+        """Returns (rows that hold two terms in a row, each once; how often each does)."""
         return self._in_rows(
             self._postings.counted(self._postings.in_a_row(first, self._of(first), second, self._of(second)))
         )
@@ -84,7 +84,7 @@ class Selection:
     title_words: NDArray[np.int32]
 
     def scores(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """Scores the rows by BM25 of body, title and pairs, float64 [rows]."""
+        """Returns the rows' scores by BM25 of body, title and pairs, float64 [rows]."""
         scores = np.zeros(len(self.words))
         average = max(statistics.length, 1) / statistics.passages
         title_average = max(statistics.title_length, 1) / statistics.passages

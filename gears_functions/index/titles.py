@@ -26,7 +26,7 @@ class Titles:
         self._first_words: Counter[str] = Counter()  # of all forms: most words of a text begin none
 
     def __len__(self) -> int:
-        """Documents that can be named."""
+        """Returns how many documents can be named."""
         return len(self._of)
 
     def put(self, document: str, title: str, terms: Analysed) -> None:
@@ -51,7 +51,7 @@ class Titles:
                 del self._first_words[first]
 
     def named_in(self, words: Sequence[str]) -> set[str]:
-        """Titles that stand in a text."""
+        """Returns the titles that stand in a text, given by its words."""
         titles = set[str]()
         for start, word in enumerate(words):
             if word in self._first_words:
@@ -61,21 +61,21 @@ class Titles:
         return titles
 
     def among(self, documents: Collection[str]) -> int:
-        """Counts those that can be named."""
+        """Returns how many of these documents can be named."""
         return sum(one in self._of for one in documents)
 
     def count(self, title: str, among: Collection[str] | None) -> int:
-        """Counts the documents that bear it, of all or among some."""
+        """Returns how many documents bear a title, of all (None) or of some."""
         bearers = self.bearers(title)
         return len(bearers) if among is None else sum(one in among for one in bearers)
 
     def bearers(self, title: str) -> Collection[str]:
-        """Ids of the documents that bear it."""
+        """Returns the ids of the documents that bear a title."""
         return self._documents.get(title, {})
 
 
 def _forms(title: str, terms: Analysed) -> tuple[str, ...]:
-    """Returns the ways in which a text may call it."""
+    """Returns the ways in which a text may write a title, as stemmed words."""
     plain = NOTE.sub("", title)
     head = REST.sub("", plain)
     ways = [terms.content] if plain == title else [terms.content, analyse(plain).content]

@@ -21,7 +21,7 @@ GROWTH = 8  # rows grow by an eighth when they are full
 
 
 def word_score(words: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
-    """Returns what a score of `words` counts beside nearness: the square of the share of the question it covers.
+    """Returns the part of a score that words have beside nearness: `words` times the share of `idf` that they are.
 
     So a passage with most of the question's weight in words leads, while a few common words count for little against
     what a passage means. A power of 1.5 or 3, or the sum of reciprocal ranks, found less (docs/benchmarks.md).
@@ -77,7 +77,7 @@ class Vectors:
         return np.zeros(0, dtype=np.int32) if rows is None else rows.slots()
 
     def counts(self) -> dict[str, int]:
-        """Vectors by encoder."""
+        """Returns the number of vectors by encoder."""
         return {encoder: len(rows) for encoder, rows in self._of.items()}
 
     def cosines(self, encoder: str, question: bytes, slots: int) -> NDArray[np.float64]:
@@ -90,7 +90,7 @@ class Vectors:
         return cosines
 
     def compacted(self, slots: NDArray[np.int32]) -> None:
-        """Takes slots' new numbers; those that are gone have NOBODY."""
+        """Renumbers the slots by `slots`, which has the new one of each, or NOBODY where its passage is gone."""
         for rows in self._of.values():
             rows.renumber(slots)
 
@@ -114,7 +114,7 @@ class _Rows:
         return self._slots[: self._count]
 
     def put(self, slot: int, vector: NDArray[np.int8]) -> None:
-        """The slot has no row yet."""
+        """Adds the vector of a slot that has none."""
         if self._count == len(self._vectors):
             more = len(self._vectors) // GROWTH
             self._vectors = np.concatenate([self._vectors, np.zeros((more, WIDTH), dtype=np.int8)])
@@ -126,7 +126,7 @@ class _Rows:
         self._count += 1
 
     def remove(self, slot: int) -> None:
-        """The last row takes the place."""
+        """Removes a slot's vector; the last row takes its place."""
         if slot not in self:
             return
         row, self._row_of[slot] = self._row_of[slot], NOBODY
@@ -136,7 +136,7 @@ class _Rows:
             self._row_of[self._slots[row]] = row
 
     def products(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Returns (slots, their products [n], whole numbers)."""
+        """Returns (slots [n], their products with the question's vector [n], whole numbers)."""
         count = self._count
         products = np.empty(count, dtype=np.float32)
         target, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)

@@ -31,7 +31,7 @@ class DocumentLock:
 
     @asynccontextmanager
     async def hold_all(self, names: Collection[str]) -> AsyncIterator[dict[str, keys.DocKey]]:
-        """Holds several as `hold` does; the order is the same for all, so that no two wait for each other."""
+        """Holds several documents as `hold` does one; all take them in one order, so no two wait for each other."""
         documents = {key: keys.parse_doc(key) for key in sorted(names)}
         async with AsyncExitStack() as stack:
             for key in documents:
@@ -49,5 +49,5 @@ class DocumentLock:
             await self._sync.bring_in(set[str]().union(*map(self._changes.end, documents.values())))
 
     def indexed(self, doc: keys.DocKey) -> None:
-        """The holder has put into the index what it wrote: the events of that tell nothing new."""
+        """Notes that the holder has put what it wrote into the index: the events of that tell nothing new."""
         self._changes.indexed(doc)

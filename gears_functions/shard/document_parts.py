@@ -38,7 +38,7 @@ class Parts:
 
     @classmethod
     def of(cls, key: str, fields: Fields, digest: str, passages: list[Passage]) -> Parts:
-        """Raises BadDocument where it would take too much of Redis. Any thread."""
+        """Makes the parts of a document; raises BadDocument where they would take too much of Redis. Any thread."""
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
         within = [places.within(fields.marks, p.start, p.end) for p in passages]
@@ -57,7 +57,7 @@ class Parts:
         )
 
     def frames(self) -> list[range]:
-        """Numbers of passages that are written together."""
+        """Returns the numbers of the passages that are written together, for each tick."""
         frames, first, size = list[range](), 0, 0
         for n, p in enumerate(self.passages):
             weight = sum(len(part.encode()) for part in (p.text, self.title, self.paths[n]))
@@ -95,6 +95,6 @@ class Parts:
 
 
 def tick_size(documents: Sequence[Parts]) -> int:
-    """Returns how many of these go into one tick, the first at least: FRAME passages, as of one document."""
+    """Returns how many of the first documents go into one tick: those of FRAME passages together, at least one."""
     passages = itertools.accumulate(len(parts.passages) for parts in documents)
     return max(1, sum(count <= FRAME for count in passages))

@@ -76,7 +76,7 @@ class DocumentWriter:
             return Written(len(parts.passages), True, epoch)
 
     async def split(self, fields: Fields) -> list[Passage]:
-        """Cuts in slices: threads are few, and whole big documents would keep small ones out until their deadline."""
+        """Cuts a text slice by slice: whole big ones would keep the few threads, and small ones past their deadline."""
         slices = split_in_slices(fields.text, self._tokenizer, fields.marks)
         passages = list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
@@ -87,7 +87,7 @@ class DocumentWriter:
         return passages
 
     def check_dropping(self, doc: keys.DocKey) -> None:
-        """Raises CorpusDropping."""
+        """Raises CorpusDropping while the document's corpus is being dropped."""
         if self._sync.dropped.covers(doc.corpus, doc.tag):
             raise CorpusDropping(
                 f"corpus {doc.corpus!r} is being dropped, and its earlier documents are still being removed; "
@@ -95,8 +95,10 @@ class DocumentWriter:
             )
 
     async def _demand_whole(self, doc: keys.DocKey, count: int) -> None:
-        """Raises what Redis says where a part, or the shard's tag, has moved ahead to another shard. Else what is left
-        would be written, in vain, and each write is an event that has it written again."""
+        """Raises Redis' refusal where a part of the document, or the shard's tag, has already moved to another shard.
+
+        The rest would be written in vain, and each write is an event that has it written again.
+        """
         names = [name(doc.corpus, doc.document, n) for n in range(count) for name in (keys.passage, keys.tokens)]
         commands = [("EXISTS", name) for name in (*names, keys.epoch(doc.corpus, self._runtime.hashtag()))]
         for first in range(0, len(commands), 2 * FRAME):
@@ -141,7 +143,7 @@ class DocumentWriter:
         raise_first(commands, await self._runtime.calls(commands, quiet=True))
 
     async def mark_unfinished(self, names: Sequence[str]) -> None:
-        """A tick goes on past what Redis refuses in it: the digest may be there, and a part of the passages not."""
+        """Removes the digests of documents whose tick failed: Redis goes on in it, so passages may lack."""
         for key, reply in zip(
             names, await self._runtime.calls([("HDEL", key, "digest") for key in names]), strict=True
         ):

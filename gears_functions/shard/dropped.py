@@ -61,7 +61,7 @@ class Dropped:
     async def mark(self, corpus: str, buckets: Sequence[str], documents: dict[str, int]) -> None:
         """Hides the buckets for good; returns once that outlives this process. `documents` are counts by bucket.
 
-        Where memory is full the marks are held by this process alone: removing is what helps.
+        Where memory is full this process alone holds the marks: removing is what helps.
         """
         new = [bucket for bucket in buckets if not self.covers(corpus, bucket)]
         self._cover(corpus, new)
@@ -143,8 +143,10 @@ class Dropped:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _remove(self, corpus: str, buckets: set[str]) -> bool:
-        """Walks over the keyspace once; says whether all of the buckets is gone, and their marks with it. Raises
-        ResponseError."""
+        """Walks over the keyspace once; returns whether all keys of the buckets are gone, and then their marks.
+
+        Raises ResponseError.
+        """
         cursor, is_complete = b"0", True
         while True:
             async with _rest():
@@ -163,7 +165,7 @@ class Dropped:
         return len(empty) == len(buckets)
 
     async def _unlink(self, corpus: str, buckets: set[str], names: Sequence[bytes]) -> bool:
-        """Whether Redis took all of it."""
+        """Removes these keys; returns whether Redis took all commands."""
         by_bucket: dict[str, list[bytes]] = {}
         documents = 0
         for name in names:
@@ -181,7 +183,7 @@ class Dropped:
 
 @asynccontextmanager
 async def _rest() -> AsyncIterator[None]:
-    """Others go ahead after what is done inside."""
+    """Lets others go ahead after each piece of work that is done inside."""
     start = monotonic()
     yield
     await asyncio.sleep(max(TICK_SECONDS, REST * (monotonic() - start)))

@@ -34,7 +34,7 @@ class ShardEncoder:
         return None if label is None else embedding.encoder_of_label(label)
 
     async def question(self, question: str) -> QuestionVector:
-        """Raises NoEncoder; QuestionTooLong and what running a model raises."""
+        """Returns a question's vector. Raises NoEncoder, QuestionTooLong, and what running a model raises."""
         encoder = await self.id()
         if encoder is None:
             raise NoEncoder("this shard has no encoder; 'shardqa dense push' stores it on every shard")
@@ -46,9 +46,10 @@ class ShardEncoder:
         return QuestionVector(encoder, vector)
 
     async def passage(self, encoder: str, title: str, text: str) -> StoredVector:
-        """Encodes a text that is cut anew: pieces that are stored may be of another, and cutting takes 1 % of the time.
+        """Returns the vector of a text, which is cut anew: stored pieces may be of another, and cutting costs 1 %.
 
-        Whoever keeps it looks whether the encoder is this one still. Raises what running a model raises.
+        The caller checks whether the encoder is still this one before it stores that. Raises what running a model
+        raises.
         """
         title_pieces = self._tokenizer.passage(title).ids
         row = embedding.passage_row(title_pieces, self._tokenizer.passage(text).ids)

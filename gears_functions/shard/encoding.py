@@ -47,7 +47,7 @@ class Encoding:
         self._worked = set[str]()  # corpora that got vectors since their epochs were raised last
 
     def follow(self) -> None:
-        """Begins with the session, and ends with it: what a watch awaits is cancelled then."""
+        """Starts with the session and ends with it: what a watch awaits is cancelled then."""
         self._runtime.watch(keys.ENCODERS, self._pass_over, self._live)
 
     async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
@@ -64,8 +64,7 @@ class Encoding:
             await asyncio.sleep(pause)
 
     async def _work(self) -> float:
-        """Encodes a page of the corpus, of those that lack vectors, that was asked last; returns the seconds until the
-        next."""
+        """Encodes a page of passages without vectors, of the corpus asked last; returns the seconds until the next."""
         if self._runtime.role() != "master":
             return IDLE
         encoder = await self._encoder.id()
@@ -90,13 +89,13 @@ class Encoding:
             await self._encoder.obtain()
 
     async def _announce(self, corpora: Sequence[str]) -> None:
-        """Raises the epochs of those that are done: answers that were kept were ranked without these vectors."""
+        """Raises the epochs of corpora whose vectors are all there: answers in caches were ranked without these."""
         for corpus in corpora:
             await self._sync.changed(corpus)
             self._worked.discard(corpus)
 
     async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> int:
-        """Returns how many have their vectors now: none of what changed meanwhile."""
+        """Encodes these passages; returns how many have their vectors now, without those that changed meanwhile."""
         fields = [("HGET", key, field) for n in names for key, field in ((keys.first_passage(n), "title"), (n, "text"))]
         replies = await self._runtime.calls(fields)
         vectors = dict[str, StoredVector]()

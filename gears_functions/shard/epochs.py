@@ -47,8 +47,10 @@ class ShardEpochs:
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
 
     async def stored(self, corpus: str) -> int:
-        """The epoch in Redis; 0 where there is none. A replica is refused its GET: it can't know what it lacks, and a
-        node that was the master a moment ago must not speak for the shard."""
+        """Returns the epoch in Redis; 0 where there is none. Raises where this node is a replica.
+
+        It can't know what it lacks, and a node that was the master a moment ago must not speak for the shard.
+        """
         tag = self._runtime.hashtag()
         last = self._known.get((tag, corpus))
         if last is not None and self._runtime.role() == "master":
@@ -59,16 +61,16 @@ class ShardEpochs:
         return epoch
 
     def is_current(self, corpus: str, tag: str, epoch: int) -> bool:
-        """Whether this is the shard's tag and its epoch now; False where Redis would have to be asked."""
+        """Returns whether tag and epoch are the shard's now; False where only Redis could tell."""
         is_master = self._runtime.role() == "master"
         return is_master and tag == self._runtime.hashtag() and self._known.get((tag, corpus)) == epoch
 
     def known(self, corpus: str) -> int | None:
-        """The epoch that this process knows of, whether or not it is in Redis."""
+        """Returns the epoch that this process knows, whether or not it is in Redis; None: it knows none."""
         return self._known.get((self._runtime.hashtag(), corpus))
 
     async def raise_epoch(self, corpus: str) -> int:
-        """Raises the epoch; where memory is full, this process alone holds it, see `remove`.
+        """Raises the epoch; where memory is full, this process alone holds it (see `remove`).
 
         Raises as `write`: where Redis does not even remove, the epoch is held all the same, and has to be raised again.
         """
@@ -85,7 +87,7 @@ class ShardEpochs:
         return step.epoch
 
     async def remove(self, corpus: str, commands: Sequence[Sequence[Argument]]) -> NextEpoch:
-        """Runs commands that only remove, in one tick, and returns the epoch; call `written` after.
+        """Runs commands that only remove, in one tick, and returns the epoch; the caller calls `written` afterwards.
 
         Memory may be full, and removing is what helps: an epoch that has no room is held by this process alone. Its key
         goes, so that no older one comes back. Raises as `write`.
@@ -115,7 +117,7 @@ class ShardEpochs:
         self._known[tag, corpus] = max(epoch, self._known.get((tag, corpus), 0))
 
     def doubt(self, corpus: str) -> None:
-        """A change failed, and its epoch may have been written or not: Redis is asked next time."""
+        """Has Redis asked for the epoch next time: a change failed, which may have written it or not."""
         self._known = {name: epoch for name, epoch in self._known.items() if name[1] != corpus}
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ class Journal:
     def logged(
         self, name: str, function: Callable[[Any], Awaitable[Any]], describe: Callable[[Any], str]
     ) -> Callable[[Any], Awaitable[Any]]:
-        """The function, with a line for each run that is slow or fails. `describe` says of which record, afterwards."""
+        """Returns the function with a log line for each run that is slow or fails; `describe` names the run."""
 
         async def wrapper(record: Any) -> Any:
             start = perf_counter()
@@ -41,5 +41,5 @@ class Journal:
 
 
 def _is_the_callers(error: Exception) -> bool:
-    """Whether the request is at fault: its caller gets the error, and the log needs no line."""
+    """Returns whether the request is at fault: its caller gets the error, and the log needs no line."""
     return isinstance(error, ShardqaError) and error.status < 500

@@ -63,7 +63,7 @@ class KeyspaceSync:
         self._runtime.watch(dropped.PREFIX, self.dropped.changed, self._pass_over)
 
     async def _pass_over(self, reason: str) -> None:
-        """Marks of dropped corpora are read before the passages that they cover, in one order with them."""
+        """Does nothing: marks of dropped corpora are read in one order with passages, before those they cover."""
 
     async def synced(self) -> None:
         """Waits until the index is whole: after a start, and after events were lost.
@@ -81,7 +81,7 @@ class KeyspaceSync:
                     await self._synced.wait()
 
     def index(self, corpus: str) -> Index:
-        """Returns the index of a corpus to ask; an empty one if the shard holds none of it."""
+        """Returns the index of a corpus; an empty one where the shard holds none of it."""
         return self.corpora.get(corpus, self._nothing)
 
     def index_to_change(self, corpus: str) -> Index:
@@ -111,8 +111,10 @@ class KeyspaceSync:
         )
 
     async def bring_in(self, names: set[str]) -> None:
-        """Reads these passages, whether or not a function holds their documents, and raises the epochs of corpora that
-        this changed. Raises ResponseError."""
+        """Reads these passages, also of documents that a function holds; raises the epochs of corpora that changed.
+
+        Raises ResponseError.
+        """
         await self._retries.raise_epochs(await self._refresh(names))
 
     async def read_back(self, key: str, doc: keys.DocKey, passed_over: set[str]) -> None:
@@ -144,7 +146,7 @@ class KeyspaceSync:
         await self._retries.raise_epochs(corpora)
 
     def _concerned(self, events: Sequence[KeyEvent]) -> dict[str, None]:
-        """Names the passages of these events; with a first one, which has the title, those that it is the title of."""
+        """Returns the passages of these events; with a first one all of its document, which have its title."""
         names = dict.fromkeys(event.key for event in events)
         for name in [name for name in names if name.endswith(":0")]:
             with suppress(BadKey):
@@ -192,7 +194,7 @@ class KeyspaceSync:
         return passages
 
     async def _announce(self, corpora: set[str], before: set[str]) -> None:
-        """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
+        """Raises the epochs of these corpora, also of those gone since `before`: their answers are in caches."""
         await self._retries.raise_epochs(corpora.intersection(self.corpora))
         if gone_corpora := sorted(before.difference(self.corpora)):
             await write(self._runtime, [self._epochs.next(corpus).announcement for corpus in gone_corpora])
@@ -211,7 +213,7 @@ class KeyspaceSync:
         return corpora | await self._refresh(missing)
 
     async def _refresh(self, names: Iterable[str], is_lock_heeded: bool = False) -> set[str]:
-        """Reads passages and makes the index hold just what is there; returns the corpora this changed.
+        """Reads passages and makes the index hold just those that are there; returns the corpora that this changed.
 
         Those of documents that a function holds, too, unless `is_lock_heeded`: until it has written, the old ones
         count. Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
@@ -233,8 +235,7 @@ class KeyspaceSync:
         return corpora
 
     def _corpus_of(self, name: str, is_lock_heeded: bool) -> str | None:
-        """Returns the corpus of a passage's key; None when a function that holds its document sees to it, or it is not
-        ours."""
+        """Returns the corpus of a passage's key; None where a function sees to its document, or the key is not ours."""
         try:
             passage = keys.parse_passage(name)
         except BadKey as error:
@@ -246,7 +247,7 @@ class KeyspaceSync:
         return None if is_locked and is_lock_heeded else passage.corpus
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception, title: str) -> bool:
-        """Returns whether the index changed."""
+        """Brings one passage into the index, or out of it; returns whether that changed it."""
         if isinstance(reply, Exception):
             if transient.is_between_shards(reply):
                 self._retries.wait_for_slot(name)
@@ -263,7 +264,7 @@ class KeyspaceSync:
         return is_changed
 
     async def _caught_up(self) -> None:
-        """Waits a moment for events that came before: they are queued, and brought in one batch after another."""
+        """Waits a moment for earlier events: they are queued, and brought in one batch after another."""
         for _ in range(CAUGHT_UP):
             await asyncio.sleep(0)
             if not self._is_changing:
@@ -290,8 +291,10 @@ class KeyspaceSync:
 
 
 def _title(reply: Reply | Exception) -> str:
-    """Returns the title that a first passage has; where that can't be read, neither can those that it is the title of:
-    they lie in one slot."""
+    """Returns the title in the reply of a first passage; empty where that can't be read.
+
+    Then the other passages of the document can't either: all lie in one slot.
+    """
     return _text(reply[0])[:MAX_TITLE] if isinstance(reply, list) else ""
 
 
@@ -300,7 +303,7 @@ def _text(field: Reply | Exception) -> str:
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
-    """A refusal that has nothing to do with the key must not look like a missing passage."""
+    """Raises a refusal that has nothing to do with the key: it must not look like a missing passage."""
     for reply in replies:
         is_refused = isinstance(reply, ResponseError) and not transient.is_between_shards(reply)
         if is_refused and transient.is_transient(reply):

@@ -31,7 +31,7 @@ class Marks:
         return corpus in self._marks
 
     async def choose(self, corpus: str, is_off: bool) -> None:
-        """Sets it for what of the corpus may lie here. Raises ShardFailed, Redis' own error where that will pass."""
+        """Sets it off or on for the corpus' buckets on this shard. Raises ShardFailed, or Redis' own passing error."""
         here = await slots.look(self._runtime)
         buckets = [bucket for bucket, slot in slots.OF_BUCKETS.items() if here.serves(slot)]
         names = [keys.mark(self._word, corpus, bucket) for bucket in buckets]

@@ -54,9 +54,9 @@ class ModelSync:
     async def run(
         self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
     ) -> dict[str, NDArray[Any]]:
-        """Runs a model on this shard; as `Runtime.run_model`.
+        """Runs a model on this shard, as `Runtime.run_model` does.
 
-        Raises ClusterUnavailable when no shard has it, or it is long on its way.
+        Raises ClusterUnavailable where no shard has it, or it is long on its way.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + ARRIVING_SECONDS
@@ -126,7 +126,7 @@ class ModelSync:
         raise ClusterUnavailable(why)
 
     async def _fetch_from_any(self, model: str, key: str) -> tuple[str, bool]:
-        """Returns why it did not come, empty when it did, and whether it was sent in vain."""
+        """Asks the shards one by one for the model; returns why it did not come, and whether one failed to send it."""
         replies = await self._runtime.peers("RG.TRIGGER", "Shard")
         refusal = None
         for tag in [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]:
@@ -145,7 +145,7 @@ class ModelSync:
         return why, False
 
     async def _check_room(self, model: str) -> None:
-        """Raises WritesRefused: a model is megabytes, and others need not send what can't be kept."""
+        """Raises WritesRefused where Redis stores nothing: a model is megabytes, which nobody need send then."""
         fault = write_refusal(await refusal(self._runtime))
         if fault is not None:
             raise WritesRefused(
@@ -154,7 +154,7 @@ class ModelSync:
             )
 
     async def _asked(self, model: str, tag: str, key: str) -> list[Exception]:
-        """Has one shard send the model, and waits until it has, or can't; returns why it can't."""
+        """Has one shard send the model, and waits until it has done that or failed; returns the errors."""
         while True:
             replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
             if not any(_answer(reply) == ON_ITS_WAY for reply in replies):
@@ -162,9 +162,10 @@ class ModelSync:
         return [reply for reply in replies if isinstance(reply, Exception)]
 
     async def push(self, record: Record) -> str:
-        """Stores this shard's model under another shard's key, if this is the shard that was named.
+        """Stores this shard's model under another shard's key, if the record names this shard.
 
-        STORED, NOT_HERE, or ON_ITS_WAY: then ask again. Raises redis.ResponseError where it can't be stored there.
+        Replies STORED, NOT_HERE, or ON_ITS_WAY: then ask again. Raises redis.ResponseError where it can't be stored
+        there.
         """
         model, tag, key = arguments.words(record, "Push <model> <tag> <key>", 3, 3)
         await permissions.of_shards(self._runtime)
@@ -184,7 +185,7 @@ class ModelSync:
         return STORED
 
     async def _copy_of(self, model: str) -> str | None:
-        """Returns the key of this shard's copy, or of one that it had under another tag, or that came with a slot."""
+        """Returns the key of this shard's copy: under its tag, under one that it had before, or come with a slot."""
         own = keys.model(model, self._runtime.hashtag())
         if await self._runtime.call("EXISTS", own):
             return own
@@ -192,7 +193,7 @@ class ModelSync:
         return next((key for key, label in labels.items() if keys.name_of_model(key) == model and is_ours(label)), None)
 
     async def arrived(self, record: Record) -> None:
-        """A key of a model was restored or stored, as it is when its slot moves here."""
+        """Has other shards' copies looked for soon: the key of a model was stored, or came here with its slot."""
         self._strays.look_soon()
 
 
@@ -207,5 +208,5 @@ def _answer(reply: Any) -> str | None:
 
 
 def _meta(reply: list[Any]) -> dict[bytes, Any]:
-    """AI.MODELGET's names and values."""
+    """Returns the names and values of an AI.MODELGET … META."""
     return dict(zip(reply[::2], reply[1::2], strict=True))

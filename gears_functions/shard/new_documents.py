@@ -40,8 +40,11 @@ class NewDocuments:
         self._writer = writer
 
     async def put(self, corpus: str, new: Sequence[New]) -> dict[str, Written]:
-        """Writes documents that were not there, many in one tick; those that are better seen to one by one are left
-        out. Raises as `DocumentWriter.put` where a tick fails, and then none of its documents counts as done."""
+        """Writes documents that were not there, many in one tick; returns those written.
+
+        It leaves out those that are better seen to one by one. Raises as `DocumentWriter.put` where a tick fails, and
+        then none of its documents counts as done.
+        """
         ends = await self._writer.quarantine.ends()
         cut = await asyncio.to_thread(self._cut, [one for one in new if one.digest[:16] not in ends])
         await self._sync.epoch(corpus)
@@ -62,7 +65,7 @@ class NewDocuments:
         return cut
 
     def _parts_of(self, document: New) -> Parts | None:
-        """Returns None where it is refused: whoever puts it alone is told why."""
+        """Returns a document's parts; None where it is refused: whoever puts it alone is told why."""
         with suppress(BadDocument):
             slices = split_in_slices(document.fields.text, self._tokenizer, document.fields.marks)
             passages = [passage for part in slices for passage in part]

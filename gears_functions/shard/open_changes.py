@@ -11,7 +11,7 @@ class OpenChanges:
         self._passed_over[doc.corpus, doc.document] = set()
 
     def end(self, doc: keys.DocKey) -> set[str]:
-        """Returns what was passed over."""
+        """Ends the change of a document; returns the passages that the watch passed over meanwhile."""
         return self._passed_over.pop((doc.corpus, doc.document))
 
     def passes_over(self, passage: keys.PassageKey, name: str) -> bool:
@@ -23,5 +23,5 @@ class OpenChanges:
         return True
 
     def indexed(self, doc: keys.DocKey) -> None:
-        """The function has put into the index what it wrote: the events of that tell nothing new."""
+        """Notes that the function has put what it wrote into the index: the events of that tell nothing new."""
         self._passed_over[doc.corpus, doc.document].clear()

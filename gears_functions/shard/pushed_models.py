@@ -56,7 +56,7 @@ class PushedModels:
             self._complete_as = own
 
     async def _copied_all(self, own: str) -> bool:
-        """Returns whether every shard listed its models, and this one has all of them now."""
+        """Copies what this shard lacks; returns whether every shard listed its models and all of them are here now."""
         now = await slots.look(self._runtime)
         if now.moving or not now.begins_with(own):
             return False
@@ -69,7 +69,7 @@ class PushedModels:
         return not missing and not any(isinstance(reply, Exception) for reply in replies)
 
     async def _copied(self, name: str) -> bool:
-        """Returns whether this shard has the model now; why not is logged, and the next one is looked at."""
+        """Returns whether this shard has the model now; logs why it does not."""
         try:
             await self._obtain(name)
         except ClusterUnavailable as error:
@@ -81,8 +81,9 @@ class PushedModels:
         return True
 
     async def _made_way(self, own: str) -> bool:
-        """Drops what is too large to leave with its slot, which could not leave then. The shard gets it again under
-        its next tag, from another one; a model that no other has stays.
+        """Drops models that are too large for MIGRATE, since their slot could not leave else; returns whether any.
+
+        The shard gets them again under its next tag, from another one; a model that no other has stays.
         """
         above = {key: keys.name_of_model(key) for key in self._runtime.models_above(MIGRATES)}
         large = {key: name for key, name in above.items() if name is not None and key == keys.model(name, own)}

@@ -47,7 +47,7 @@ class Quarantine:
         return self._runtime.shown(f"document {digest[:16]}")
 
     def forget(self, key: str) -> None:
-        """The document has gone, or is another."""
+        """Forgets a document that has gone, or is another now."""
         if key in self.aside:
             del self.aside[key]
             self._tell()
@@ -57,7 +57,7 @@ class Quarantine:
         self._runtime.stat("documents_aside_keys", " ".join(self.aside)[:500])
 
     async def ends(self) -> dict[str, int]:
-        """Returns how often the worker ended, by the first digits of what was read then; counts the last end."""
+        """Returns how often the worker ended, by the first digits of the document's digest; counts the last end."""
         async with self._look:
             if self._ends is None:
                 name = keys.suspects(self._runtime.hashtag())

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ActiveQuestions:
-    """Whether this shard is answering."""
+    """Counts of the questions under way on this shard, and the time of the last one."""
 
     def __init__(self) -> None:
         self._running = 0
@@ -30,11 +30,11 @@ class ActiveQuestions:
         return run
 
     def is_quiet(self, seconds: float = 0.0) -> bool:
-        """Whether nothing was asked for so long; any thread."""
+        """Returns whether nothing was asked for so many seconds. Any thread."""
         return not self._running and monotonic() - self._last >= seconds
 
     async def quiet(self, seconds: float, patience: float) -> None:
-        """Waits until nothing was asked for so long, or patience is at its end."""
+        """Waits until nothing was asked for `seconds`, but no longer than `patience` seconds."""
         pause = seconds / 2
         for _ in range(round(patience / pause)):
             if self.is_quiet(seconds):

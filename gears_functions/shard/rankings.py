@@ -40,12 +40,12 @@ class ShardRanking:
     at: float = 0.0  # monotonic seconds
 
     def reaches(self, k: int) -> bool:
-        """Returns whether the best k are among these."""
+        """Returns whether this ranking has the best k passages, or all that there are."""
         return len(self.passages) >= k or self.limit >= k
 
     @property
     def request(self) -> str:
-        """The id of the request that asked for it last, for the log."""
+        """Returns the id of the request that last asked for this ranking, for the log."""
         return "" if self.argument is None else self.argument.request
 
     @property
@@ -80,8 +80,7 @@ class Rankings:
         return ranking
 
     async def rank_again(self, corpus: str, before: ShardRanking, limit: int) -> ShardRanking | None:
-        """Returns a ranking that the corpus has changed under, by the statistics that came with it; None where they are
-        old.
+        """Ranks anew, by a ranking's own statistics, after the corpus has changed; None where those are old.
 
         The other shards need not be asked: one that is gone would keep this one from answering. It is not remembered.
         """
@@ -125,7 +124,7 @@ class Rankings:
     async def _bridges(
         self, corpus: str, question: str, statistics: CorpusStatistics, filter_: str
     ) -> bridges.Bridges | None:
-        """Returns what the first passages of all shards name."""
+        """Returns the bridges that the first passages of all shards name; None where the corpus follows none."""
         own = await self._rank(corpus, question, bridges.FIRST, filter_, statistics)
         argument = StatisticsArgument(statistics, is_aside=True)
         lists = await self._peers(rounds.rank(corpus, question, bridges.FIRST, argument, filter_), RankReply.parse)
@@ -145,7 +144,7 @@ class Rankings:
         return [parse(reply) for reply in replies]
 
     async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
-        """Returns that of this shard's encoder, else of another's; None: no shard has one, and words alone count."""
+        """Returns the question's vector by this shard's encoder, else by another's; None: no shard has one."""
         try:
             return await self._encoder.question(question)
         except NoEncoder:

@@ -30,8 +30,8 @@ class Removal:
     async def unfit(self, key: str, doc: keys.DocKey) -> None:
         """Removes the passages of a document, held by the caller, that is gone or no longer fit to be read.
 
-        Not of one that left as its slot is moving to another shard: MIGRATE shows as a `del` too, so the slot is
-        looked at first.
+        It leaves one whose slot is moving to another shard: MIGRATE shows as a `del` too, so the slot is looked at
+        first.
         """
         if (await slots.look(self._runtime)).holds(key):
             is_hash = await self._runtime.call("TYPE", key) == b"hash"

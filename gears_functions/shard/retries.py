@@ -48,12 +48,12 @@ class ShardRetries:
         self._task: asyncio.Task[None] | None = None  # sees to these three once slots have settled
 
     def wait_for_slot(self, name: str) -> None:
-        """A restored key shows before its slot is this shard's, and until then Redis does not let it be read."""
+        """Has a passage read once its slot is this shard's: a restored key shows before that, and can't be read yet."""
         self._moving.setdefault(slots.slot_of(name), set()).add(name)
         self._try_again_soon()
 
     def waits_for(self, slot: int) -> bool:
-        """Whether passages of the slot may be here that the index does not hold yet."""
+        """Returns whether the slot may have passages that the index does not hold yet."""
         return slot in self._moving or slot in self._unseen
 
     def scan_begins(self, moving: frozenset[int]) -> None:
@@ -78,7 +78,7 @@ class ShardRetries:
             self._try_again_soon()
 
     async def first_epoch(self, corpus: str) -> int:
-        """Raises an epoch that is not there; where Redis stores nothing, it is held here and raised once more soon."""
+        """Makes an epoch where there is none; where Redis stores nothing, it is held here and stored soon."""
         try:
             return await self._epochs.raise_epoch(corpus)
         except ResponseError as error:

@@ -29,11 +29,11 @@ class Slots:
         return cls(mine.slots, mine.moving.union(*map(_slots_of_migration, migrations)))
 
     def begins_with(self, tag: str) -> bool:
-        """Whether the tag is the shard's: of the lowest slot served here."""
+        """Returns whether the tag is the shard's: of the lowest slot served here."""
         return slot_of(f"{{{tag}}}") == min((first for first, _ in self.ranges), default=None)
 
     def holds(self, key: str) -> bool:
-        """Whether the key belongs here and stays."""
+        """Returns whether the key belongs here and stays."""
         slot = slot_of(key)
         return slot not in self.moving and self.serves(slot)
 
@@ -46,7 +46,7 @@ ALL = Slots(((0, 16_383),), frozenset())
 
 
 async def look(runtime: Runtime) -> Slots:
-    """The slots in the cluster's present state; all slots outside cluster mode."""
+    """Returns the slots in the cluster's present state; all slots outside cluster mode."""
     nodes, migrations = await runtime.calls([NODES, MIGRATIONS])
     if isinstance(nodes, Exception):
         if "cluster support disabled" in str(nodes):
@@ -60,7 +60,7 @@ async def look(runtime: Runtime) -> Slots:
 
 
 def _slots_of_migration(reply: Sequence[Any]) -> set[int]:
-    """Slots that are on their way; none of a migration that is over."""
+    """Returns the slots that a migration moves; none where it is over."""
     state = dict(zip(reply[::2], reply[1::2], strict=True))
     if state[b"state"] in ENDED:
         return set()

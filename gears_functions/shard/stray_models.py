@@ -39,8 +39,11 @@ class StrayModels:
                 self._runtime.log(f"copies of models can't be looked at yet: {error}", "verbose")
 
     async def _drop_strays(self) -> bool:
-        """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
-        their scoring, and pushed models: whatever else lies under such a key is its owner's."""
+        """Drops other shards' copies of what this shard has; returns whether none is left.
+
+        Only readers that were stored with their scoring, and pushed models: whatever else lies under such a key is its
+        owner's.
+        """
         own, now = self._runtime.hashtag(), await slots.look(self._runtime)
         if now.moving or not now.begins_with(own):
             return False  # the tag is about to change, and with it which copy is this shard's

@@ -21,7 +21,7 @@ class Timings:
         self._next_look = 0.0  # monotonic seconds
 
     def add(self, phases: Mapping[str, int]) -> None:
-        """Microseconds by phase."""
+        """Adds the microseconds of one run, by phase."""
         for phase, us in phases.items():
             self._latest.setdefault(phase, deque(maxlen=RUNS_KEPT)).append(us)
         if monotonic() >= self._next_look:
