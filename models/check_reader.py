@@ -14,7 +14,7 @@ READER_FILES = ("model.onnx", "tokenizer.json", "config.json", SCORING_FILE, "ch
 
 
 def check_reader(folder: Path, row_tokens: int) -> None:
-    """Raise BadModel unless the folder is a whole reader whose network runs here and takes rows of ``row_tokens``."""
+    """Raises BadModel unless the folder is a whole reader whose network runs here and takes rows of ``row_tokens``."""
     shipped.checked_folder(folder)
     for name in READER_FILES:
         if not (folder / name).is_file():

@@ -47,7 +47,7 @@ class CorpusScoring(BaseModel):
 
     @classmethod
     def parsed(cls, value: bytes | str) -> CorpusScoring | None:
-        """Returns None for a value that is no scoring of ours."""
+        """Returns the scoring that a value of Redis holds; None where it is none of ours."""
         try:
             scoring = cls.model_validate_json(value)
             scoring.weights()
@@ -62,7 +62,7 @@ class CorpusScoring(BaseModel):
         return digest(readers) == self.reader
 
     def over(self, readers: Scoring) -> Scoring:
-        """The reader's scoring with the corpus's weights and lines; of another reader, its own."""
+        """Returns the reader's scoring with the corpus's weights and lines; unchanged where those are of another."""
         if not self.fits(readers):
             return readers
         answer, below = self.weights()
@@ -70,7 +70,7 @@ class CorpusScoring(BaseModel):
 
     @cached_property
     def name(self) -> str:
-        """A short digest of reader, weights and lines: cached answers are kept under it."""
+        """Returns a short digest of reader, weights and lines: cached answers are kept under it."""
         return _digest(self.model_dump_json(include={"reader", "answer", "below"}))
 
 

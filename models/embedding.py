@@ -63,18 +63,18 @@ def cosine(product: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def label(name: str, digest: str) -> str:
-    """The TAG of an encoder of this SHA-256 (hex): one that every shard shall have."""
+    """Returns the TAG of the encoder with this SHA-256 (hex), which every shard shall have."""
     return pushed_label(name, digest[:16], MARK)
 
 
 def encoder_of_label(label: str) -> str | None:
-    """The id of the encoder that has this TAG; None for any other model."""
+    """Returns the id of the encoder that has this TAG; None for any other model."""
     match = LABEL.match(label) if label.endswith(MARK) else None
     return match[1] if match else None
 
 
 def text_digest(title: str, text: str) -> bytes:
-    """Tells a text from any other: 8 bytes."""
+    """Returns 8 bytes that tell a passage's title and text from any other."""
     return blake2b(f"{title}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -94,7 +94,7 @@ class StoredVector:
 
     @classmethod
     def of(cls, encoder: str, title: str, text: str, output: NDArray[np.int8]) -> StoredVector:
-        """The vector that a network gave a text, to the nearest even numbers."""
+        """Returns the vector that a network gave a text, each number rounded to an even one."""
         even = np.minimum((output.astype(np.int16) + 1) & -2, 126).astype(np.int8)
         return cls(encoder, text_digest(title, text), even.tobytes())
 
@@ -104,7 +104,7 @@ class StoredVector:
 
     @classmethod
     def unpack(cls, value: bytes) -> StoredVector | None:
-        """Returns None for a value that is no vector: any client may write the field."""
+        """Returns the vector in a field's value; None where it is no vector: any client may write the field."""
         if len(value) != 16 + WIDTH * BITS // 8:
             return None
         bits = np.unpackbits(np.frombuffer(value, np.uint8, offset=16)).reshape(WIDTH, BITS)

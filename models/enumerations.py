@@ -16,7 +16,7 @@ Extent = tuple[int, int]
 
 
 def items(text: str, start: int, end: int) -> list[Extent]:
-    """Returns the characters of each item of a span, in order; of a span that enumerates nothing, itself."""
+    """Returns the characters of each item of a span, in order; those of the span itself where it enumerates nothing."""
     cuts = [match for match in BETWEEN.finditer(text, start, end) if not INSIDE.match(text, match.start())]
     begins, ends = [start, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), end]
     return [(a, z) for a, z in zip(begins, ends, strict=True) if a < z]

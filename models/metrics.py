@@ -16,7 +16,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(1_024)  # a question's candidates are compared after each of its stages
 def normalize(answer: str) -> str:
-    """Takes capitals, punctuation, articles and extra blanks from a text, in this order."""
+    """Returns a text without capitals, punctuation, articles and extra blanks, taken away in this order."""
     bare = answer.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 

@@ -128,7 +128,7 @@ class Span:
 def join(
     question_ids: NDArray[np.int32], passage_ids: NDArray[np.int32], heading_ids: NDArray[np.int32] | None = None
 ) -> Row:
-    """Make the row ``[CLS] question [SEP] heading passage [SEP]``; raises BadDocument past MAX_ROW_TOKENS.
+    """Returns the row ``[CLS] question [SEP] heading passage [SEP]``; raises BadDocument past MAX_ROW_TOKENS.
 
     A heading tells what the passage is about; it is no part of what a span may point into.
     """
@@ -159,7 +159,7 @@ def passage_part(passage_ids: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def batches(rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS, bucket_tokens: int = BUCKET_TOKENS) -> list[Batch]:
-    """Put rows of similar length together, shortest first; every row is in exactly one batch."""
+    """Returns rows of similar length in batches, shortest first; every row is in exactly one."""
     assert max_rows > 0, max_rows
     assert bucket_tokens > 0, bucket_tokens
     buckets: dict[int, list[int]] = {}
@@ -193,7 +193,7 @@ def best_spans(
     max_tokens: int = MAX_SPAN_TOKENS,
     sentences: NDArray[np.int64] | None = None,
 ) -> list[Span]:
-    """Find the spans of highest logit, best first, no two sharing a token.
+    """Returns the spans of highest logit, best first, no two sharing a token.
 
     ``start_logits`` and ``end_logits`` are one row's, float32 [n]; ``passage`` is the row's slice. Each span lies
     within the passage and has at most ``max_tokens`` tokens; ``sentences`` numbers the sentence of each of the
@@ -221,19 +221,22 @@ def best_spans(
 
 
 def band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """``band[i, d]`` is the logit of the span from i to i + d, minus infinity past the passage's end."""
+    """Returns the logits of spans, float32 [n, width]: ``band[i, d]`` from i to i + d, minus infinity past the end."""
     return np.asarray(start[:, None] + _windows(end, width, -np.inf), dtype=np.float32)
 
 
 def _windows(values: NDArray[Any], width: int, beyond: float) -> NDArray[Any]:
-    """``windows[i, d]`` is the value at i + d, ``beyond`` past the last; numpy's own views of windows take longer."""
+    """Returns [n, width]: ``windows[i, d]`` is the value at i + d, ``beyond`` past the last.
+
+    numpy's own views of windows take longer.
+    """
     wide = np.empty(len(values) + width - 1, values.dtype)
     wide[: len(values)], wide[len(values) :] = values, beyond
     return np.ndarray((len(values), width), wide.dtype, wide, strides=(wide.itemsize, wide.itemsize))
 
 
 def _strike_out(band: NDArray[np.float32], first: int, last: int) -> None:
-    """Set every span that shares a token with first..last to minus infinity, in place."""
+    """Sets every span that shares a token with first..last to minus infinity, in place."""
     band[first : last + 1] = -np.inf
     before = band[max(0, first - band.shape[1] + 1) : first]
     before[np.arange(band.shape[1]) >= np.arange(len(before), 0, -1)[:, None]] = -np.inf

@@ -38,7 +38,7 @@ class PassageRecord:
         return self.text[start - self.start : end - self.start]
 
     def record(self) -> dict[str, Any]:
-        """Leaves out what is empty, and the key, by which it is found."""
+        """Returns the fields that are not empty, without the key, by which the record is found."""
         record = {name: getattr(self, name) for name in OF_PASSAGE if getattr(self, name) != EMPTY.get(name)}
         return {**record, "sentences": [tuple(sentence) for sentence in self.sentences]}
 
@@ -93,7 +93,7 @@ class SpanRecord(PassagePart):
         return self.span_logit - self.null_logit
 
     def record(self) -> dict[str, Any]:
-        """A span by itself also says its document, text and place."""
+        """Returns the fields for the JSON; those of a span by itself have its document, text and place, too."""
         names = ("text", "place", *OF_SPAN)
         own = {"passage": self.passage.key, "document": self.document.id}
         return {**own, **{name: getattr(self, name) for name in names}}
@@ -128,7 +128,7 @@ class ShardReading:
 
     @classmethod
     def parse(cls, value: bytes | str) -> ShardReading | None:
-        """Returns None for a value that is no reading, or not of this version."""
+        """Returns the reading in a value of Redis; None where it is none, or not of this version."""
         try:
             record = orjson.loads(value)
             passages = {key: PassageRecord.parse(key, one) for key, one in record["passages"].items()}

@@ -117,8 +117,7 @@ class Ranks:
     passages: int
 
     def height(self, score: float) -> float:
-        """Returns ln(1 + a rank score, counted in weights of a word that one passage alone has): a corpus of any size
-        has much the same heights."""
+        """Returns ln(1 + a rank score in weights of a word that one passage has): alike in corpora of any size."""
         return math.log1p(max(0.0, score) / math.log(1 + (max(1, self.passages) - 0.5) / 1.5))
 
 
@@ -167,7 +166,7 @@ class Scoring:
 
     @classmethod
     def load(cls, folder: Path) -> Scoring:
-        """Read ``scoring.json`` of a reader's folder; raises BadModel when it is missing or not of this form."""
+        """Reads ``scoring.json`` of a reader's folder; raises BadModel when it is missing or not of this form."""
         path = folder / SCORING_FILE
         try:
             return cls.parse(json.loads(path.read_bytes()))
@@ -176,7 +175,7 @@ class Scoring:
 
     @classmethod
     def parse(cls, record: object) -> Scoring:
-        """The inverse of `record`. Raises ValueError, TypeError, KeyError."""
+        """Returns the scoring of a `record`. Raises ValueError, TypeError, KeyError."""
         if not isinstance(record, Mapping):
             raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
         if record["version"] != VERSION:
@@ -193,12 +192,12 @@ class Scoring:
         )
 
     def record(self) -> dict[str, Any]:
-        """The fields for its JSON."""
+        """Returns the fields of its JSON."""
         return {"version": VERSION, **_fields(self)}
 
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
-        """Reads what `on_label` wrote; None where the label holds no scoring, or not all of it."""
+        """Returns the scoring that `on_label` wrote; None where the label holds none, or not all of it."""
         words = dict(word.split("=", 1) for word in label.split() if "=" in word)
         try:
             return cls.parse(json.loads(words["scoring"]))
@@ -206,11 +205,11 @@ class Scoring:
             return None
 
     def on_label(self, label: str) -> str:
-        """The label with the weights behind it: so they go wherever a model in Redis goes."""
+        """Returns the label with the weights behind it: so they go wherever a model in Redis goes."""
         return f"{label} scoring={json.dumps(self.record(), separators=(',', ':'))}"
 
     def save(self, folder: Path) -> None:
-        """Write ``scoring.json`` into a reader's folder."""
+        """Writes ``scoring.json`` into a reader's folder."""
         (folder / SCORING_FILE).write_text(json.dumps(self.record(), indent=2) + "\n", encoding="utf-8")
 
     # ---- scores
@@ -226,7 +225,7 @@ class Scoring:
         )
 
     def precedence(self, span: Spanned, lag: float) -> float:
-        """Orders a question's candidates: the highest is the answer, if any is. ``lag`` is of the span's passage."""
+        """Returns a number that is highest for the candidate to answer with; ``lag`` is that of the span's passage."""
         weights = self.order
         of_passage = weights.lag * lag + weights.relevance * span.relevance
         return weights.margin * span.margin + weights.evidence * span.evidence + of_passage
@@ -302,7 +301,7 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: in
 
 
 def _best_by_words(candidates: Sequence[Spanned]) -> list[tuple[float, str]]:
-    """The two best margins of different words, best first; the words of those below are not looked at."""
+    """Returns the two best (margin, words) of different words, best first; worse candidates are not looked at."""
     best: list[tuple[float, str]] = []
     for one in sorted(candidates, key=attrgetter("margin"), reverse=True):
         own = metrics.normalize(one.text)
@@ -320,5 +319,5 @@ def _gap(own: str, margin: float, best: Sequence[tuple[float, str]]) -> float:
 
 @cache
 def shipped_scoring() -> Scoring:
-    """The shipped reader's; also of a model that came into Redis without one."""
+    """Returns the shipped reader's scoring, which models in Redis without one have, too."""
     return Scoring.load(shipped.folder())

@@ -38,7 +38,7 @@ Logits = tuple["NDArray[np.float32]", "NDArray[np.float32]"]
 
 
 def open_session(folder: Path, threads: int) -> onnxruntime.InferenceSession:
-    """Load ``model.onnx`` of a folder; raises BadModel when it is missing or not a model."""
+    """Loads ``model.onnx`` of a folder; raises BadModel when it is missing or not a model."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -56,7 +56,7 @@ class ReaderSession:
     """An onnxruntime session over a reader's folder; may be called from several threads."""
 
     def __init__(self, folder: Path | str, threads: int = 1) -> None:
-        """Load ``model.onnx`` of the folder; raises BadModel when it is missing or not a model."""
+        """Loads ``model.onnx`` of the folder; raises BadModel when it is missing or not a model."""
         self._session = open_session(Path(folder), threads)
 
     @classmethod

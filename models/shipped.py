@@ -32,7 +32,7 @@ def encoder_folder() -> Path:
 
 
 def checked_folder(path: Path | None = None) -> Path:
-    """The folder (the shipped one unless given) once every file in it is what ``checksums.json`` says.
+    """Returns the folder (the shipped one unless given) once every file in it is what ``checksums.json`` says.
 
     Raises BadModel that names the first file missing or different.
     """
@@ -54,7 +54,7 @@ def checked_folder(path: Path | None = None) -> Path:
 
 
 def write_checksums(path: Path) -> None:
-    """Write ``checksums.json`` for the files of a reader's folder, the cards aside: people may add to them."""
+    """Writes ``checksums.json`` for the files of a reader's folder, the cards aside: people may add to them."""
     aside = (CHECKSUMS_FILE, CARD_FILE)
     files = [
         file for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".pt", ".json") and file.name not in aside

@@ -51,8 +51,10 @@ def widened(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def in_row(text: str, row: int, cells: Sequence[tuple[str, str]], start: int, end: int) -> tuple[int, int]:
-    """Returns the characters of a span of a table's row, which begins at `row`, within one cell's value: a reader may
-    point at the column's name instead, at both, or at part of a short value."""
+    """Returns the characters of a span of a table's row within one cell's value; `row` is where the row begins.
+
+    A reader may point at the column's name instead, at both, or at part of a short value.
+    """
     for name, first, last in cells_in(text, row, cells):
         if name < end and start < last:
             if end <= first or len(text[first:last].split()) <= NAME:
@@ -74,7 +76,7 @@ def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[
 
 
 def _whole(text: str, start: int, end: int) -> tuple[int, int]:
-    """Takes in the rest of what is one, at both edges of a span."""
+    """Returns the span with the rest of a name that either edge cuts."""
     first, last = start, end
     for at in (start, end):
         least, most = max(0, at - LONGEST), min(len(text), at + LONGEST)

@@ -65,20 +65,20 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path | str) -> Tokenizer:
-        """Load ``tokenizer.json`` of a reader's folder; FileNotFoundError names the file that is missing."""
+        """Loads ``tokenizer.json`` of a reader's folder; FileNotFoundError names the file that is missing."""
         path = Path(folder) / TOKENIZER_FILE
         return cls.parse(path.read_text(encoding="utf-8"))
 
     @classmethod
     def parse(cls, text: str) -> Tokenizer:
-        """Make a tokenizer of the text of a ``tokenizer.json``."""
+        """Makes a tokenizer of the text of a ``tokenizer.json``."""
         return cls(tokenizers.Tokenizer.from_str(text))
 
     def passage(self, text: str) -> PassageTokens:
-        """Cut a text of any length into wordpieces with exact character offsets.
+        """Cuts a text of any length into wordpieces with exact character offsets.
 
-        Starts never decrease and every piece covers at least one character; pieces of one character that
-        normalises to several (Hangul syllables) share it. Raises BadDocument on lone surrogates.
+        Starts never decrease and every piece covers at least one character; pieces of one character that normalises to
+        several (Hangul syllables) share it. Raises BadDocument on lone surrogates.
         """
         edges = _edges(text)
         encodings = self._encode([text[begin:end] for begin, end in itertools.pairwise(edges)], BadDocument)
@@ -96,8 +96,10 @@ class Tokenizer:
         return PassageTokens(np.concatenate(ids), places, np.concatenate(words))
 
     def short(self, text: str) -> tuple[NDArray[np.int32], int, int]:
-        """Cut a text of at most PART characters into wordpieces: what `passage` gives as ids, where the first piece
-        begins and where the last one ends, in a third of the time. Raises BadDocument on lone surrogates."""
+        """Returns (ids, where the first piece begins, where the last one ends) of a text of at most PART characters.
+
+        The ids are those of `passage`, in a third of the time. Raises BadDocument on lone surrogates.
+        """
         (encoding,) = self._encode([text], BadDocument)
         offsets = encoding.offsets
         if not offsets:
@@ -107,10 +109,10 @@ class Tokenizer:
         return np.asarray(encoding.ids, dtype=np.int32), offsets[0][0], int(last[0, 1])
 
     def question(self, text: str) -> NDArray[np.int32]:
-        """Cut a question into wordpieces, int32 [n], its question mark put back; n is 0 when there is nothing but that.
+        """Cuts a question into wordpieces, int32 [n], its question mark put back; n is 0 where it has no words.
 
-        Keys hold questions without their question mark, but the reader learnt from questions that have one: without
-        it, it loses 1.9 F1 on SQuAD. Raises QuestionTooLong past MAX_QUESTION_TOKENS, BadData on lone surrogates.
+        Keys hold questions without their question mark, but the reader learnt from questions that have one: without it,
+        it loses 1.9 F1 on SQuAD. Raises QuestionTooLong past MAX_QUESTION_TOKENS, BadData on lone surrogates.
         """
         encoding, mark = self._encode([keys.without_end(keys.seen(text)), QUESTION_MARK], BadData)
         if not encoding.ids:
@@ -123,7 +125,7 @@ class Tokenizer:
         return ids
 
     def _encode(self, parts: list[str], fault: type[ShardqaError]) -> list[tokenizers.Encoding]:
-        """A batch, also of one: it alone leaves the interpreter's lock to others."""
+        """Returns a batch's encodings; one text is a batch, too: only those leave the interpreter's lock to others."""
         try:
             return self._pieces.encode_batch(parts, add_special_tokens=False)
         except (TypeError, UnicodeEncodeError):
@@ -156,7 +158,7 @@ def _lone_surrogate(text: str) -> int | None:
 
 
 def _take_in_marks(text: str, offsets: NDArray[np.int32]) -> None:
-    """Stretch each piece over the combining marks that follow it, in place.
+    """Stretches each piece over the combining marks that follow it, in place.
 
     The normaliser drops marks, so of "cafe" + U+0301 it reports four characters: an answer would lose its accent.
     """

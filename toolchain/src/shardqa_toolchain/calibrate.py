@@ -101,7 +101,7 @@ class ReadCandidate:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationQuestion:
-    """A question and what was found."""
+    """A question with the candidates that were read for it, and the kind that it is of."""
 
     domain: str
     kind: Kind
@@ -117,7 +117,7 @@ class CalibrationQuestion:
         return self.kind == "answerable"
 
     def best(self, scoring: Scoring) -> int:
-        """The candidate that is given: the first in order."""
+        """Returns the number of the candidate that would be the answer: the first in the scoring's order."""
         return int((_order_signals(self) @ np.array(astuple(scoring.order))).argmax())
 
 
@@ -213,13 +213,13 @@ def _of_sentences(record: dict[str, Any], domain: str, evidence: EvidenceWeights
 
 
 def _evidence_odds(weights: EvidenceWeights, sentence: Spanned) -> float:
-    """Orders the sentences of a question in the way of `Scoring.evidence_chance`."""
+    """Returns a number that orders a question's sentences as `Scoring.evidence_chance` does."""
     of_sentence = (weights.margin + weights.near) * sentence.margin + weights.evidence * sentence.evidence
     return of_sentence + weights.relevance * sentence.relevance
 
 
 def holds(sentence: str, references: Sequence[str]) -> bool:
-    """Whether a reference answer stands in a sentence, or the sentence in it."""
+    """Returns whether a reference answer stands in a sentence, or the sentence in it."""
     words = f" {metrics.normalize(sentence)} "
     return any(
         one in words or words in one for one in (f" {metrics.normalize(reference)} " for reference in references)
@@ -227,7 +227,7 @@ def holds(sentence: str, references: Sequence[str]) -> bool:
 
 
 def is_right(answer: str, references: Sequence[str]) -> bool:
-    """Near enough to a reference, or words out of one that is a whole clause."""
+    """Returns whether an answer is near enough to a reference, or has words of one that is a whole clause."""
     if metrics.f1(answer, references) >= RIGHT_F1:
         return True
     words = metrics.normalize(answer)
@@ -283,7 +283,7 @@ def _fit_order(questions: Sequence[CalibrationQuestion]) -> OrderWeights:
 def _regression(
     questions: Sequence[CalibrationQuestion], signals: Callable[[CalibrationQuestion], NDArray[np.float64]]
 ) -> list[float]:
-    """Over all candidates."""
+    """Returns bias and coefficients of a logistic regression over all candidates of all questions."""
     nonempty = [one for one in questions if one.found]
     return logistic(
         np.concatenate([signals(one) for one in nonempty]),
@@ -293,9 +293,9 @@ def _regression(
 
 
 def _level(order: SpanWeights, questions: Sequence[CalibrationQuestion]) -> SpanWeights:
-    """Scales the order to scores of each question's best, which is more often right than others with its signals.
+    """Scales the order to the scores of each question's best candidate (Platt 1999, equation 2).
 
-    Platt 1999, equation 2.
+    The best is more often right than others with its signals.
     """
     answerable = sum(one.answerable for one in questions)
     share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(questions) - answerable)}

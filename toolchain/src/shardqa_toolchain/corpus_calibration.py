@@ -60,7 +60,7 @@ def check_enough(questions: Sequence[SquadQuestion]) -> None:
 def asked_of(
     question: SquadQuestion, passages: Sequence[ReadPassage], k: int, size: int
 ) -> Iterator[CalibrationQuestion]:
-    """Yields a question as it is fitted on, of its best passages, twice ``k`` of them.
+    """Yields the question as it is fitted on, with its best passages, twice ``k`` of them.
 
     One with answers gives a second, absent one: without the documents that answer it, so the next ``k`` passages are
     those that a corpus without them would have found. ``size`` is the number of the corpus's passages.
@@ -100,7 +100,10 @@ def _fit_answer(questions: Sequence[CalibrationQuestion], readers: Scoring) -> A
 def _most_likely(
     design: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64], prior: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Newton's method on the log-odds, each step halved until it gains; ``design`` is [questions, weights]."""
+    """Returns the most likely weights by Newton's method on the log-odds; ``design`` is [questions, weights].
+
+    Each step is halved until it gains.
+    """
     precision = np.square(SPREAD / DRAW)
 
     def loss(weights_of: NDArray[np.float64]) -> float:
@@ -123,7 +126,7 @@ def _most_likely(
 
 
 def gain(questions: Sequence[CalibrationQuestion], readers: Scoring, in_use: Scoring) -> Gain:
-    """Each fifth of the questions scored by a fit to the others, against what is ``in_use``; same questions."""
+    """Returns what fits gain over the scoring ``in_use``: each fifth of the questions scored by a fit to the rest."""
     before, after = _scored(in_use, questions), _scored_unseen(questions, readers)
     return Gain(
         calibrate.outcome_of(questions, *before),

@@ -27,7 +27,7 @@ class ReadQuestion:
 
 
 async def read_all(engine: Engine, question: Question) -> ReadQuestion:
-    """The best `k` passages, all of them read. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
+    """Reads all of a question's best `k` passages. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
     try:
         async with asyncio.timeout(engine.settings.timeout):
             ranks = await engine.ranking.rank(replace(question, sure=1.0), question.k)

@@ -15,7 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(out: Path) -> Iterator[Path]:
-    """A folder beside ``out`` to write into; when all went well it takes ``out``'s name, else it goes.
+    """Yields a folder beside ``out`` to write into; when all went well it is renamed to ``out``, else removed.
 
     Raises BadData when ``out`` is there already with something in it, SetupError when no more can be written.
     """

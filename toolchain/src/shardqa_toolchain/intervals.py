@@ -32,7 +32,7 @@ def compared(
     after: NDArray[np.float64],
     figure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> Interval:
-    """The second's figure less the first's, over the same rows, [rows, counts]; ``figure`` is of sums of counts."""
+    """Returns the second's figure less the first's over the same rows, [rows, counts]; ``figure`` takes sums."""
     assert before.shape == after.shape, (before.shape, after.shape)
     rows = len(before)
     draws = np.random.default_rng(0).multinomial(rows, [1 / rows] * rows, RESAMPLES)

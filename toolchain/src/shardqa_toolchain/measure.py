@@ -61,7 +61,7 @@ class Read:
 
     @property
     def f1(self) -> float:
-        """0 to 1; 0 where nothing would be right."""
+        """Returns the F1 of the answer, 0 to 1; 0 where the question has none."""
         return metrics.f1(self.answer, self.question.answers) if self.question.answers else 0.0
 
     @property
@@ -92,7 +92,7 @@ def read_all(
     threads: int = 1,
     answerable: bool = False,
 ) -> Iterator[Read]:
-    """Read ``limit`` questions drawn at random (all unless given) in their paragraphs; only ``answerable`` ones if so.
+    """Reads ``limit`` questions drawn at random (all unless given) in their paragraphs; ``answerable``: only such ones.
 
     Raises BadData when there is none, BadModel for a folder that is no reader.
     """

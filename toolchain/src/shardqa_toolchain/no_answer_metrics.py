@@ -53,12 +53,12 @@ def no_answer_metrics(reads: Sequence[Read], scoring: Scoring) -> NoAnswerMetric
 
 
 def scores(reads: Sequence[Read], scoring: Scoring) -> NDArray[np.float64]:
-    """Each best span's score, as that of the best ranked passage, [reads]."""
+    """Returns the score of each question's best span, as if its passage ranked best, [reads]."""
     return np.array([scoring.score(one.span_logit, one.null_logit, 1.0, 1.0) for one in reads])
 
 
 def expected_calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Guo et al. 2017, equation 3, with BINS bins of equal width over 0 to 1."""
+    """Returns the error of Guo et al. 2017, equation 3, with BINS bins of equal width over 0 to 1."""
     bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
     error = 0.0
     for number in range(BINS):

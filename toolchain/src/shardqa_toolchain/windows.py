@@ -50,10 +50,10 @@ def best_span(
     logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]],
     sentences: NDArray[np.int64],
 ) -> WindowedSpan | None:
-    """The span of highest logit over a passage's `windows`, given each window's logits, float32 [tokens] each.
+    """Returns the span of highest logit over a passage's `windows`, whose logits are float32 [tokens] each.
 
-    ``sentences`` numbers the sentence of each of the passage's tokens (`sentences.numbers`).
-    None where the passage has no token. Raises BadModel when the network gave NaN or infinity.
+    ``sentences`` numbers the sentence of each of the passage's tokens (`sentences.numbers`). None where the passage has
+    no token. Raises BadModel when the network gave NaN or infinity.
     """
     spans = [
         (span.logit, first + span.start_token, first + span.end_token)

@@ -85,7 +85,7 @@ class Library:
                 self.index.put_vector(key, self.encoder.passage(title, passage.text))
 
     def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
-        """The best ``k`` passages and their scores, but for those of the document ``without``."""
+        """Returns the best ``k`` passages with their scores, without those of the document ``without``."""
         terms = query(question)
         hidden = set(self.index.table.keys_of(without)) if without is not None else set()
         near = self.encoder.question(question) if self.encoder is not None else None
@@ -113,7 +113,7 @@ class Library:
         }
 
     def _read(self, key: str, rank: float, row: Row, logits: RowLogits) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """(candidates, the passage with its sentences' logits) as the shards' replies have them."""
+        """Returns (candidates, the passage with its sentences' logits) as the shards' replies have them."""
         passage = self.passages[key]
         offsets = self.tokenizer.passage(passage.text).offsets
         numbers = sentences.numbers(passage.text, offsets)
@@ -150,8 +150,10 @@ def seeds(folder: Path) -> Sample:
 
 
 def domain(file: Path, limit: int, seed: int) -> Sample:
-    """All paragraphs of a file of SQuAD's form or of marked texts, and ``limit`` of its questions of each kind, drawn
-    at random. Marked sentences count as answers."""
+    """Returns all paragraphs of a file of SQuAD's form or of marked texts, and ``limit`` of its questions of each kind.
+
+    The questions are drawn at random. Marked sentences count as answers.
+    """
     source = _marked(file) if evidence_lines.is_lines(file) else squad.read_squad(file)
     documents = [(one.id, one.title.replace("_", " "), one.text) for one in source.paragraphs]
     name = file.name.split(".")[0]
@@ -173,7 +175,7 @@ def _marked(file: Path) -> squad.QuestionSet:
 
 
 def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
-    """Whole articles up to so many paragraphs, and of their questions ``limit`` of each kind, drawn at random.
+    """Returns whole articles up to so many paragraphs, and ``limit`` of their questions of each kind, drawn at random.
 
     The first file's paragraphs are the documents. The kinds: answerable, unanswerable, and of an article that is not
     there. With ``held_out`` only that share of the articles, which training leaves alone, is asked about; the others'

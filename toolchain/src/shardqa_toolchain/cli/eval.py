@@ -62,7 +62,7 @@ def read_questions(file: Path) -> QuestionSet:
 
 
 def spread(questions: Sequence[SquadQuestion], limit: int | None) -> list[SquadQuestion]:
-    """All, or `limit` of them evenly spread, so that a part of a file of articles is not just its first articles."""
+    """Returns all questions, or `limit` of them from all over the file: its first articles alone would not do."""
     if limit is None or limit >= len(questions):
         return list(questions)
     return [questions[i * len(questions) // limit] for i in range(limit)]
@@ -82,7 +82,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShares:
-    """Shares in percent. `forced` takes the best candidate even where the answer is "no answer", as SQuAD 1.1 wants."""
+    """Shares in percent. `forced` takes the best candidate also where the answer is "no answer", as SQuAD 1.1 does."""
 
     file: str
     corpus: str
@@ -217,8 +217,10 @@ def summed(
     seconds: float,
     others: dict[str, str] | None = None,
 ) -> AnswerShares:
-    """The table's row. EM and F1 are SQuAD's: the best over the accepted answers, averaged over questions; ``others``
-    are another reader's answers by question."""
+    """Returns the table's row: EM and F1 by SQuAD's rules, the best over the accepted answers, means over questions.
+
+    ``others`` are another reader's answers by question.
+    """
     answerable = [o for o in outcomes if o.question.answers]
     unanswerable = [o for o in outcomes if not o.question.answers]
     return AnswerShares(
@@ -240,7 +242,7 @@ def summed(
 
 
 def _over(outcomes: Sequence[QuestionOutcome], others: dict[str, str]) -> Interval:
-    """Raises BadData where the other reader was asked other questions."""
+    """Returns by how much these answers are better than another reader's; raises BadData for other questions."""
     if {one.question.id for one in outcomes} - set(others):
         raise BadData("the other outcomes are of other questions; write them with the same file and --limit")
     before, after = (
@@ -296,7 +298,7 @@ class _Listed:
 async def ask_each(
     questions: Sequence[SquadQuestion], ask: Callable[[SquadQuestion], Awaitable[Result]], concurrency: int, what: str
 ) -> list[Result]:
-    """`ask` for every question, `concurrency` at a time, results in order; the first lasting fault ends it."""
+    """Returns the results of `ask` for every question, in order, `concurrency` at a time; the first fault ends it."""
     results: list[Any] = [None] * len(questions)
     left = iter(list(enumerate(questions)))
     bar = iter(track(range(len(questions)), what, console=err, disable=not err.is_terminal, transient=True))
@@ -311,7 +313,7 @@ async def ask_each(
 
 
 def _questions(target: Target, file: Path | None, corpus: str | None, from_feedback: bool) -> QuestionSet:
-    """Returns those of a file, or of what readers said. Raises WrongSetting where it is not one of both, BadData."""
+    """Returns the questions of a file, or of users' feedback. Raises WrongSetting unless one is named, BadData."""
     if (file is None) != from_feedback:
         raise WrongSetting("name a file of questions, or --from-feedback: one of the two")
     if file is not None:
@@ -333,7 +335,7 @@ def _questions(target: Target, file: Path | None, corpus: str | None, from_feedb
 
 
 def corpus_of(file: Path | None, data: QuestionSet) -> str | None:
-    """A corpus of its own for a file with paragraphs; the default one for questions alone."""
+    """Returns the name of a corpus for a file with paragraphs; None, the default one, for questions alone."""
     if file is None:
         return None
     name = re.sub(r"[^a-z0-9._-]+", "-", file.name.lower().removesuffix(".gz").removesuffix(".json"))

@@ -19,7 +19,7 @@ MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0 in
 
 
 def padding(graph: GraphBuilder, mask: str) -> str:
-    """Writes what is added to the attention logits, float32 [batch, 1, 1, sequence]; ``mask`` is 0 for padding."""
+    """Returns what is added to the attention logits, float32 [batch, 1, 1, sequence]; ``mask`` is 0 for padding."""
     absent = graph.node("Sub", [graph.constant("one", np.array(1, np.int64)), mask], "absent")
     floats = graph.node("Cast", [absent], "absent.float", to=TensorProto.FLOAT)
     penalty = graph.node("Mul", [floats, graph.constant("masked", np.array(MASKED, np.float32))], "penalty")
@@ -29,7 +29,7 @@ def padding(graph: GraphBuilder, mask: str) -> str:
 def attention(
     graph: GraphBuilder, name: str, projected: str, bias: NDArray[np.float32], padding: str, heads: int
 ) -> str:
-    """The heads' outputs side by side, [batch, sequence, heads * head size] (Vaswani et al. 2017, section 3.2).
+    """Returns the heads' outputs side by side, [batch, sequence, heads * head size] (Vaswani et al. 2017, section 3.2).
 
     ``projected`` holds query, key and value without ``bias``, [batch, sequence, 3 * heads * head size].
     """
@@ -58,7 +58,7 @@ def attention(
 
 
 def _by_head(graph: GraphBuilder, name: str, value: str, heads: int, size: int, order: tuple[int, ...]) -> str:
-    """[batch, sequence, heads * size] as [batch, sequence, heads, size], its axes in that order."""
+    """Returns [batch, sequence, heads * size] as [batch, sequence, heads, size], with its axes in this order."""
     shape = graph.constant(f"by head.{heads}.{size}", np.array([0, 0, heads, size], np.int64))
     return graph.node(
         "Transpose", [graph.node("Reshape", [value, shape], f"{name}.heads")], f"{name}.turned", perm=order

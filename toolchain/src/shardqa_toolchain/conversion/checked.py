@@ -23,7 +23,7 @@ class Check:
 def convert(
     source: Path, out: Path, step: CardStep, write: Callable[[Path], None], thresholds: Thresholds, check: Check
 ) -> Verdict:
-    """Make the folder ``out`` from the model in ``source``: ``write`` is given the folder to write network and all to.
+    """Makes the folder ``out`` from the model in ``source``; ``write`` gets the folder to write all files to.
 
     The card of ``source`` is carried on with ``step`` and the verdict. Raises BadModel when the result does not pass
     and is not to be kept; nothing is left then. Raises BadData and SetupError as `folders.written_atomically` does.

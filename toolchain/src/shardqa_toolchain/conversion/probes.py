@@ -113,5 +113,5 @@ def _readings(
 
 
 def _drawn(questions: Sequence[squad.SquadQuestion], limit: int | None) -> Sequence[squad.SquadQuestion]:
-    """Draws the questions that `measure.measure` draws."""
+    """Returns the questions that `measure.measure` draws."""
     return questions if limit is None or limit >= len(questions) else random.Random(0).sample(questions, limit)

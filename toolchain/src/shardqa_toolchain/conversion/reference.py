@@ -47,7 +47,7 @@ class Reference:
         return self._norm(tables + "LayerNorm", words + types + places)
 
     def _layer(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
-        """Vaswani et al. 2017, section 3, normalised after each sum."""
+        """Returns a layer's output (Vaswani et al. 2017, section 3), normalised after each sum."""
         context = self._attend(prefix + "attention.self.", hidden, bias)
         mix = self.dense(prefix + "attention.output.dense", context)
         middle = self._norm(prefix + "attention.output.LayerNorm", hidden + mix)
@@ -73,7 +73,7 @@ class Reference:
         return product
 
     def _norm(self, name: str, value: Floats) -> Floats:
-        """Ba et al. 2016, over the last axis."""
+        """Returns the value normalised over the last axis (Ba et al. 2016)."""
         distance = value - value.mean(axis=-1, keepdims=True)
         deviation = np.sqrt((distance**2).mean(axis=-1, keepdims=True) + np.float32(self.shape.epsilon))
         result: Floats = distance / deviation * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]

@@ -129,7 +129,7 @@ def _check_outputs(a: OpenNetwork, b: OpenNetwork, ours: Outputs, theirs: Output
 
 
 def _real(batch: Batch, *values: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
-    """Values without those of padding; a value that is not of tokens as it is."""
+    """Yields the values without those of padding; a value that is not of tokens is left as it is."""
     of_tokens = values[0].shape[:2] == batch.attention_mask.shape
     for value in values:
         yield value[batch.attention_mask == 1] if of_tokens else value
@@ -171,7 +171,7 @@ class _Differences:
 
     @property
     def error(self) -> float:
-        """In spreads; infinite where there is a difference and nothing to measure it by."""
+        """Returns the mean difference in spreads; infinite where there is a difference and no spread."""
         if not self.spread:
             return float("inf") if self.largest else 0.0
         return self.root_mean_square / self.spread

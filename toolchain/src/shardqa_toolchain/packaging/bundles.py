@@ -111,7 +111,7 @@ def _check_limit(parts: Mapping[str, int]) -> None:
 
 @contextmanager
 def _room_beside(out: Path) -> Iterator[Path]:
-    """An empty folder on the same disk, gone afterwards; SetupError when that disk fills up."""
+    """Yields an empty folder on the same disk, removed afterwards; raises SetupError when that disk fills up."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:

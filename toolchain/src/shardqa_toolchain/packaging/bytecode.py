@@ -9,9 +9,9 @@ TASK_ROOT = "/var/task"  # where Lambda unpacks a bundle; tracebacks name files 
 
 
 def compile_all(python: str, root: Path) -> None:
-    """Compile every module under the root with the target's interpreter; the same input gives the same bytes.
+    """Compiles every module under the root with the target's interpreter; the same input gives the same bytes.
 
-    Checked by nothing when loaded (PEP 552, unchecked): the bundle never changes. Raises SetupError.
+    Nothing checks them when they are loaded (PEP 552, unchecked): the bundle never changes. Raises SetupError.
     """
     command = [python, "-s", "-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(root), "-p", TASK_ROOT, str(root)]

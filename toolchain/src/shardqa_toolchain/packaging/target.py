@@ -33,10 +33,7 @@ class Target:
 
     @classmethod
     def of(cls, python: str, machine: str, glibc: str | None = None) -> Self:
-        """Lambda's runtime of this Python, or that of another machine when its ``glibc`` is given, such as "2.36".
-
-        Raises SetupError for what there is not.
-        """
+        """Returns Lambda's runtime of this Python, or the machine with a ``glibc`` like "2.36". Raises SetupError."""
         if machine not in MACHINES:
             raise SetupError(f"machine {machine!r} is unknown; choose one of {', '.join(MACHINES)}")
         if python not in LAMBDA_GLIBC:
@@ -58,9 +55,9 @@ class Target:
 
 
 def interpreter(target: Target, path: str | None = None) -> str | None:
-    """A Python on this machine of the target's version and processor: ``path``, else what is found; None for none.
+    """Returns a Python on this machine of the target's version and processor; None where there is none.
 
-    Raises SetupError when ``path`` is not such a one.
+    Raises SetupError when ``path`` is given and is not such a one.
     """
     own = (target.python, target.machine)
     if path is None:

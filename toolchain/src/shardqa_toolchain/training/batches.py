@@ -73,7 +73,7 @@ def plan(lengths: Sequence[int], tokens: int, seed: int, passed: int) -> list[li
 
 
 def _cut(rows: Sequence[int], rounded: NDArray[np.int64], tokens: int) -> list[list[int]]:
-    """Rows of rising length into batches whose longest row times their number stays within ``tokens``."""
+    """Cuts rows of rising length into batches whose longest row times their number stays within ``tokens``."""
     batches: list[list[int]] = []
     for row in rows:
         if batches and (len(batches[-1]) + 1) * rounded[row] <= tokens:

@@ -36,7 +36,7 @@ class PreparedData:
         return [row for example in self.negatives for row in learning_rows(example, max_row)]
 
     def held_out_rows(self, max_row: int) -> list[HeldOutRow]:
-        """At most HELD_OUT_ROWS in all and MEASURED_ROWS of each file that is only measured on, spread evenly."""
+        """Returns HELD_OUT_ROWS rows at most, and MEASURED_ROWS of each file only measured on, evenly spread."""
         files: dict[str, list[HeldOutRow]] = {}
         for one in self.measured:
             files.setdefault(one.file, []).extend(_held_out_rows(one, max_row))

@@ -92,7 +92,7 @@ def _sentences(answer: str, begins: int) -> tuple[Places, Places]:
 
 
 def cut(record: EvidenceRecord, random: Random) -> EvidenceRecord:
-    """The record with a piece of its context, LONGEST characters at most, of whole sentences where they fit.
+    """Returns the record with a piece of its context, at most LONGEST characters, of whole sentences where they fit.
 
     The piece holds one of the places that answer, drawn at random, and whatever stands around it.
     """
@@ -122,7 +122,7 @@ def _within(places: Places, text: str, begins: int, ends: int) -> Places:
 def negatives(
     records: Sequence[EvidenceRecord], share: float, tokenizer: Tokenizer, random: Random
 ) -> list[EvidenceRecord]:
-    """The questions of a share of those that are answered, each with the passage of others that is most like it.
+    """Asks the questions of a share of the answered records of the other passage that is most like the question.
 
     A passage with any of the evidence does not count.
     """

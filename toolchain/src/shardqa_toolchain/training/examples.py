@@ -158,7 +158,7 @@ def _question_ids(text: str, tokenizer: Tokenizer) -> NDArray[np.int32]:
 def hard_negatives(
     sources: Iterable[ExampleSource], questions: squad.QuestionSet, tokenizer: Tokenizer
 ) -> list[Example]:
-    """For every answerable question the paragraph of its article that looks most like an answer but lacks it.
+    """Returns for each answerable question the paragraph of its article most like an answer that lacks the answer.
 
     Likeness is the summed rarity (inverse document frequency within the article) of the question's wordpieces that the
     paragraph has. Questions of articles where every paragraph has the answer's text give none.

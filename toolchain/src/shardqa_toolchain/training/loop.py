@@ -65,7 +65,7 @@ class TrainingTask(Protocol, Generic[Rows]):
 
     @property
     def trained(self) -> nn.Module:
-        """Everything that learns."""
+        """Returns the module whose parameters learn."""
 
     def lengths(self, passed: int) -> Sequence[int]:
         """Tokens of each row of the pass after ``passed`` others."""
@@ -118,8 +118,11 @@ def measuring(network: nn.Module) -> Iterator[None]:
 
 
 def bfloat16_pays(on: torch.device) -> bool:
-    """Whether bfloat16 is faster on the device: on processors with products of it. With other AVX-512 float32 is, 1.4
-    times; with AVX512_BF16 of a Zen 5 a step of reader-v4 takes a quarter of float32's time."""
+    """Returns whether bfloat16 is faster on the device, as on processors with products of it.
+
+    With other AVX-512 float32 is, 1.4 times; with AVX512_BF16 of a Zen 5 a step of reader-v4 takes a quarter of its
+    time.
+    """
     if on.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return any(torch.cpu.get_capabilities().get(one) for one in ("amx_bf16", "avx512_bf16"))

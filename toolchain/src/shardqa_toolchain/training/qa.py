@@ -30,7 +30,7 @@ class Report:
 
     @property
     def held_out_loss(self) -> float | None:
-        """Mean, in nats; None where nothing was held out."""
+        """Returns the mean loss in nats; None where nothing was held out."""
         return self.figures.get(LOSS)
 
 
@@ -73,7 +73,7 @@ def identity(recipe: Recipe) -> dict[str, Any]:
 
 
 def changed(recipe: Recipe) -> dict[str, Any]:
-    """A recipe's settings that are not as they come: a setting that is new does not make a run another one."""
+    """Returns the settings that are not at their default: so a new setting does not make a run another one."""
     usual, settings = Recipe().as_json(), recipe.as_json()
     parts = {name: value if isinstance(value, dict) else {"": value} for name, value in settings.items()}
     return {

@@ -55,7 +55,7 @@ def _config(source: Path) -> dict[str, Any]:
 
 
 def config_of(sizes: Sizes) -> dict[str, Any]:
-    """The settings of ``config.json`` that a shape decides.
+    """Returns the settings of ``config.json`` that a shape decides.
 
     ``head_size`` is ours: where layers differ in their number of heads, it is what a layer's own number follows from.
     """

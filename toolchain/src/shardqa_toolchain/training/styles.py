@@ -74,7 +74,7 @@ class Styles:
 
 
 def keywords(question: str, _: Random) -> str:
-    """Without its function words; as it is when fewer than two words would be left."""
+    """Returns the question without its function words; unchanged when fewer than two words would be left."""
     words = [word for word in _bare(question).split() if word.lower() not in FUNCTION_WORDS]
     return " ".join(words) if len(words) > 1 else question
 
@@ -86,12 +86,12 @@ def phrase(question: str, _: Random) -> str:
 
 
 def courtesy(question: str, random: Random) -> str:
-    """With words around it that ask for nothing."""
+    """Returns the question with words around it that ask for nothing."""
     return random.choice(COURTESIES).format(_bare(question))
 
 
 def misspelt(question: str, random: Random) -> str:
-    """With one slip in one long word: a letter doubled, left out, replaced, or swapped with the next."""
+    """Returns the question with one slip in one long word: a letter doubled, left out, replaced, or two swapped."""
     words = question.split(" ")
     long = [number for number, word in enumerate(words) if len(word) >= LEAST_LETTERS and word.isalpha()]
     if not long:

@@ -38,7 +38,7 @@ class TeacherLogits:
 
     @classmethod
     def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> Self:
-        """The file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't be."""
+        """Opens the file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't."""
         name = hashlib.sha256(" ".join(teachers).encode()).hexdigest()[:16]
         path = folder / f"said-{name}-{channels}.bin"
         try:
@@ -96,7 +96,7 @@ class TeacherLogits:
 
 
 def digest(row: NDArray[np.int64]) -> bytes:
-    """A row's name: of its wordpieces, [SEP]s and all, without padding."""
+    """Returns a row's name: a digest of its wordpieces, [SEP]s and all, without padding."""
     return hashlib.sha256(row.astype("<i8").tobytes()).digest()[:16]
 
 
