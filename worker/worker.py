@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from shardqa.worker import frames, resp
 from shardqa.worker.activity import Activity
 from shardqa.worker.ai import backend, redis_ai
+from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.ai.models import Models
 from shardqa.worker.calls import Calls, section
 from shardqa.worker.config import WorkerConfig
@@ -66,11 +67,12 @@ class Worker:
         self._statistics, computing = WorkerStatistics(), threading.Lock()
         self._statistics.set("sandbox", confined)
         self._cluster = Cluster(self._calls, config.node, config.clustered, config.role)
+        self._functions = FunctionRuns(link, self._statistics, self._calls)
         self._models = Models(
             link,
             self._statistics,
             activity,
-            self._calls,
+            self._functions,
             threads=config.model_threads,
             limit=config.model_seconds,
             runs=config.model_runs,
@@ -78,7 +80,7 @@ class Worker:
         )
         io = Io(link, self._calls, self._threads)
         requirements = Requirements(installer, Interpreters(starter, self._threads))
-        gears = Gears(io, self._cluster, self._models, requirements, self._statistics, config.arguments)
+        gears = Gears(io, self._cluster, self._functions, requirements, self._statistics, config.arguments)
         self._gears, self._sessions, self._registry = gears, gears.sessions, gears.registry
         self._events = Events(io, gears.registry, gears.runs, gears.streams)
         self._hooks = Hooks(io, gears.inner, gears.sessions, gears.runs, self._events)
@@ -88,7 +90,7 @@ class Worker:
         self._arrivals = Arrivals(self._threads, registrations, gears.sessions, self._events)
         self.handled = self._arrivals.hand_over
         self._handlers = self._handler_table()
-        sys.modules["redisAI"] = redis_ai.module(self._calls, self._threads, self._models)
+        sys.modules["redisAI"] = redis_ai.module(self._calls, self._threads, self._functions)
         script_module.install()
         redisgears_module.install(gears.host, gears.inner)
         function_threads.install()
@@ -220,7 +222,7 @@ class Worker:
 
     async def _start(self) -> None:
         await self._sessions.replays.replayed()
-        await asyncio.to_thread(self._models.stored.wait_settled)
+        await asyncio.to_thread(self._functions.stored.wait_settled)
         versions = [str(frames.VERSION), str(os.getpid()), platform.python_version(), *backend.versions()]
         gc.freeze()  # what start and replays made stays: no collection walks through it again
         gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTION)
@@ -241,7 +243,7 @@ class Worker:
         statistics.set("models_queued", self._models.queued())
         statistics.set("allocated_mb", allocated() >> 20)
         self._info_lines.update()
-        self._models.send_runs()
+        self._functions.send()
         self._models.tell()
         changes = statistics.changes()
         if changes:

@@ -13,7 +13,7 @@ from redis import ResponseError
 from shardqa.streaming import FilePart, StreamedFile, parts_of
 
 if TYPE_CHECKING:
-    from shardqa.worker.ai.models import Models
+    from shardqa.worker.ai.stored_models import StoredModels
     from shardqa.worker.nodes import Cluster
 
 STORE_SECONDS = 120.0  # to load it there
@@ -23,7 +23,7 @@ Call = Callable[..., Awaitable[Any]]
 Part = FilePart | memoryview
 
 
-async def copy_model(cluster: Cluster, models: Models, call: Call, key: str, to: str) -> None:
+async def copy_model(cluster: Cluster, models: StoredModels, call: Call, key: str, to: str) -> None:
     """Stores the model at `key` under `to` on the shard of `to`; `call` runs a command on this node.
 
     Raises redis.ResponseError: there is no such model, or the other shard refused it.
@@ -34,15 +34,15 @@ async def copy_model(cluster: Cluster, models: Models, call: Call, key: str, to:
     await cluster.send_to_owner(to, [*words, *parts], STORE_SECONDS + size / SLOWEST)
 
 
-async def _read(models: Models, call: Call, key: str) -> tuple[Mapping[bytes, Any], list[Part]]:
+async def _read(models: StoredModels, call: Call, key: str) -> tuple[Mapping[bytes, Any], list[Part]]:
     """Returns the fields of META and the pieces of the file."""
-    path = models.stored.file_of(key)
+    path = models.file_of(key)
     if path is None:
         meta = _meta(await call("AI.MODELGET", key, "META", "BLOB"))
         blobs = meta[b"blob"] if isinstance(meta[b"blob"], list) else [meta[b"blob"]]
         return meta, [part for blob in blobs for part in parts_of(blob)]
     meta = _meta(await call("AI.MODELGET", key, "META"))
-    if models.stored.file_of(key) != path:
+    if models.file_of(key) != path:
         raise ResponseError(f"TRYAGAIN {key} was replaced while it was read")
     try:
         return meta, [*StreamedFile.of(path).parts()]

@@ -1,20 +1,15 @@
-"""The models of this shard: MODELLOAD, MODELDROP, EXECUTE and CANCEL frames, and `run_model` of functions.
+"""The module's frames about models: MODELLOAD, MODELDROP, EXECUTE, SCRIPT, DAG and CANCEL.
 
 Frames are handled in the thread that leads (socket_threads.py), which decodes and queues; answers leave from the
 model's own thread, or from the reading thread that runs an idle model itself.
 """
 
-import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from redis import ResponseError
 
 from shardqa.tensors import Array, BadTensor
 from shardqa.worker import resp
@@ -22,9 +17,9 @@ from shardqa.worker.activity import Activity
 from shardqa.worker.ai import dag, messages
 from shardqa.worker.ai.backend import File, ModelError
 from shardqa.worker.ai.batching import Expired, LoadedModel, ModelActivity, Request, Result, batching_of, loader
-from shardqa.worker.ai.scripts import Reach, ScriptCall
-from shardqa.worker.ai.stored_models import StoredModels, number
-from shardqa.worker.calls import Calls, Rights, first
+from shardqa.worker.ai.function_runs import FunctionRuns, note
+from shardqa.worker.ai.scripts import ScriptCall
+from shardqa.worker.ai.stored_models import number
 from shardqa.worker.frames import Frame, PayloadTooLarge, Type, unpack
 from shardqa.worker.link import Link
 from shardqa.worker.socket_threads import Work
@@ -34,49 +29,13 @@ TIMED_OUT = b"+TIMEDOUT\r\n"
 LOOK = 0.1  # seconds between two looks for runs that take too long
 
 
-@dataclass(slots=True)
-class RunStatistics:
-    calls: int = 0
-    microseconds: int = 0
-    samples: int = 0
-    errors: int = 0
-
-
-class UntoldRuns:
-    """Sums of runs that no EXECUTE asked for, by model id, until AI.INFO learns of them by a RAN frame. Any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ran: dict[bytes, RunStatistics] = {}
-
-    def add(self, id: bytes, result: Result | Exception) -> None:
-        with self._lock:
-            runs = self._ran.setdefault(id, RunStatistics())
-            runs.calls += 1
-            if isinstance(result, Result):
-                runs.microseconds += result.microseconds
-                runs.samples += result.request.rows
-            else:
-                runs.errors += 1
-
-    def take(self) -> list[str | bytes]:
-        """Returns the items of a RAN frame, and begins anew."""
-        with self._lock:
-            ran, self._ran = self._ran, {}
-        return [
-            item
-            for id, runs in ran.items()
-            for item in (id, str(runs.calls), str(runs.microseconds), str(runs.samples), str(runs.errors))
-        ]
-
-
 class Models:
     def __init__(
         self,
         link: Link,
         statistics: WorkerStatistics,
         activity: Activity,
-        calls: Calls,
+        functions: FunctionRuns,
         *,
         threads: int,
         limit: float = 0,
@@ -87,11 +46,9 @@ class Models:
         self._statistics = statistics
         self._activity = activity
         self._threads = threads  # of one run (intra-op)
-        self._calls = calls
         self._limit = limit  # seconds a run may take; 0: no limit
         self._runs = runs  # of one model at once
-        self.stored = StoredModels()
-        self._untold = UntoldRuns()
+        self._stored, self._reach = functions.stored, functions.reach
         self._computing = computing or threading.Lock()  # held by the reading thread that computes: the other one reads
         self._form: messages.OutputForm | None = None  # of the last answer, from any thread: the next is mostly like it
         self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id, as the next
@@ -110,19 +67,19 @@ class Models:
         batching = batching_of(int(size), int(minimum), int(patience))
 
         def loaded(model: LoadedModel, error: ModelError | None) -> None:
-            self.stored.settle(id, model, error is None)
+            self._stored.settle(id, model, error is None)
             reply = resp.encode([list(model.inputs), list(model.outputs)]) if error is None else resp.error(str(error))
             self._link.send(Type.REPLY, request, reply)
 
-        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
+        load = loader(file, self._threads, self._reach)
         activity = ModelActivity(self._activity, b"model " + key, number(id))
         start = partial(LoadedModel, load, batching, loaded, activity, id, self._runs, _names(padding))
-        self.stored.begin(id, key, tag.decode("utf-8", "replace"), lies_in, start)
+        self._stored.begin(id, key, tag.decode("utf-8", "replace"), lies_in, start)
 
     def drop(self, frame: Frame) -> None:
         """Drops the model of a MODELDROP."""
         (id,) = frame.items()
-        if (model := self.stored.drop(id)) is not None:
+        if (model := self._stored.drop(id)) is not None:
             model.drop()
 
     def execute(self, frame: Frame) -> Work | None:
@@ -165,7 +122,7 @@ class Models:
         call: ScriptCall | None = None,
     ) -> tuple[LoadedModel, Request] | None:
         """Returns the run that a frame asks for; None where its model is gone, which is answered."""
-        model = self.stored.by_id(order.model)
+        model = self._stored.by_id(order.model)
         if model is None:
             self._refuse(id, f"{what} key is empty")
             return None
@@ -184,7 +141,7 @@ class Models:
         except BadTensor as error:
             self._refuse(frame.id, error)
             return
-        execution = dag.DagExecution(graph, self.stored.by_id, partial(self._end_graph, frame.id))
+        execution = dag.DagExecution(graph, self._stored.by_id, partial(self._end_graph, frame.id))
         self._graphs[frame.id] = execution
         execution.start()
 
@@ -195,29 +152,7 @@ class Models:
             self._refuse(id, error)
         self._graphs.pop(id, None)
         for _, result in execution.runs():
-            self._note(result)
-
-    def _call_redis(self, context: str, words: Sequence[str]) -> Any:
-        return first(self._calls.run(Rights(context, ""), [words]))
-
-    def _run_for_script(self, context: str, key: str, arrays: Sequence[Array]) -> list[Array]:
-        """Runs a model and waits for it in a script's thread. Raises redis.ResponseError, ModelError."""
-        self._call_redis(context, ["AI.MODELGET", key, "META"])  # may the caller read that key?
-        model, end = self.stored.at(key), threading.Event()
-        results: list[Result | Exception] = []
-
-        def settle(result: Result | Exception) -> None:
-            results.append(result)
-            end.set()
-
-        model.put(Request(arrays, settle))
-        end.wait()
-        (result,) = results
-        self._note(result)
-        self._untold.add(model.id, result)
-        if isinstance(result, Result):
-            return result.outputs
-        raise result
+            note(self._statistics, result)
 
     def _run_here(self, model: LoadedModel, request: Request) -> None:
         try:
@@ -233,88 +168,22 @@ class Models:
         if graph is not None:
             graph.cancel()
 
-    async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
-        """Runs a model for a function, with inputs and all its outputs by name; it must have those in `outputs`.
-
-        Raises redis.ResponseError.
-        """
-        model = self.stored.at(key)
-        names = list(model.outputs)
-        missing = [name for name in outputs if name not in names]
-        if missing:
-            raise ResponseError(f"ERR model {key} has no output {missing[0]!r}; it has {', '.join(names)}")
-        results = await self.run_ordered(model, _by_name(model, inputs))
-        return dict(zip(names, results, strict=True))
-
-    async def run_ordered(
-        self, model: LoadedModel, arrays: Sequence[Array], call: ScriptCall | None = None
-    ) -> list[Array]:
-        """Runs a model, or the `call` of a script; inputs and outputs are in its order. Raises redis.ResponseError."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Array]] = loop.create_future()
-
-        def settle(result: Result | Exception) -> None:
-            if future.done():  # its waiter was cancelled
-                return
-            if isinstance(result, Result):
-                future.set_result(result.outputs)
-            else:
-                future.set_exception(ResponseError(str(result) or "TIMEOUT the run was cancelled"))
-
-        def done(result: Result | Exception) -> None:
-            loop.call_soon_threadsafe(settle, result)
-            self._note(result)
-            self._untold.add(model.id, result)
-
-        request = Request(arrays, done, call=call)
-        model.put(request)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            model.cancel(request)
-            raise
-
-    async def run_graph(self, graph: dag.Dag) -> dag.DagExecution:
-        """Runs a graph for a function, to its end."""
-        loop = asyncio.get_running_loop()
-        end = asyncio.Event()
-
-        def done(execution: dag.DagExecution) -> None:
-            loop.call_soon_threadsafe(end.set)
-            for id, result in execution.runs():
-                self._note(result)
-                self._untold.add(id, result)
-
-        execution = dag.DagExecution(graph, self.stored.by_id, done)
-        execution.start()
-        try:
-            await end.wait()
-        except asyncio.CancelledError:
-            execution.cancel()
-            raise
-        return execution
-
-    def send_runs(self) -> None:
-        """Sends a RAN frame of the runs by functions and scripts that AI.INFO does not know yet."""
-        if items := self._untold.take():
-            self._link.send_list(Type.RAN, 0, items)
-
     def tell(self) -> None:
         """Sends the fields of INFO for each model that has run, and takes back those of models that are gone."""
-        for key in self.stored.take_dropped():
+        for key in self._stored.take_dropped():
             self._statistics.set(_field(key), "")
-        for model in self.stored.every():
+        for model in self._stored.every():
             if text := model.loaded.counts.text():
                 self._statistics.set(_field(model.key), text)
 
     def _watch(self) -> None:
         while True:
             time.sleep(min(self._limit / 10, LOOK))
-            for model in self.stored.every():
+            for model in self._stored.every():
                 model.loaded.end_after(self._limit)
 
     def queued(self) -> int:
-        return sum(model.loaded.queued() for model in self.stored.every())
+        return sum(model.loaded.queued() for model in self._stored.every())
 
     def _answer(self, id: int, outputs: int) -> Callable[[Result | Exception], None]:
         def done(result: Result | Exception) -> None:
@@ -325,7 +194,7 @@ class Models:
             else:
                 self._link.send(Type.REPLY, id, resp.error(str(result)))
             del self._executing[id]  # afterwards, as the statistics: somebody waits for the answer
-            self._note(result)
+            note(self._statistics, result)
 
         return done
 
@@ -341,15 +210,6 @@ class Models:
             return
         self._link.send_frame(frame)
 
-    def _note(self, result: Result | Exception) -> None:
-        if isinstance(result, Result):
-            self._statistics.time("model_run", result.microseconds)
-            self._statistics.time("model_queue", result.queued)
-            self._statistics.add("model_requests")
-            self._statistics.add("model_rows", result.request.rows)
-        else:
-            self._statistics.add("model_errors")
-
 
 def _field(key: bytes) -> str:
     """Returns `model_` and the key as far as INFO can show it: its names have at most 64 bytes and no colon."""
@@ -358,9 +218,3 @@ def _field(key: bytes) -> str:
 
 def _names(words: bytes) -> list[str]:
     return [name.decode("utf-8", "surrogateescape") for name in unpack(words)]
-
-
-def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:
-    if set(inputs) != set(model.inputs):
-        raise ResponseError(f"ERR the model has the inputs {', '.join(model.inputs)}, not {', '.join(inputs)}")
-    return [inputs[name] for name in model.inputs]

@@ -17,7 +17,7 @@ from shardqa.tensors import Array
 from shardqa.worker.ai.batching import LoadedModel
 from shardqa.worker.ai.dag import ModelRun
 from shardqa.worker.ai.dag_runner import DagRunner, RunStep
-from shardqa.worker.ai.models import Models
+from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.ai.scripts import ScriptCall
 from shardqa.worker.ai.tensor import Tensor
 from shardqa.worker.calls import Calls, Command, Rights, whole
@@ -116,7 +116,7 @@ def scriptRunnerAddOutput(runner: ScriptRunner, name: str | None = None) -> int:
 class Keyspace:
     """The functions that reach Redis or a model of one shard."""
 
-    def __init__(self, calls: Calls, threads: Threads, models: Models) -> None:
+    def __init__(self, calls: Calls, threads: Threads, models: FunctionRuns) -> None:
         self._calls = calls
         self._threads = threads
         self._models = models
@@ -249,7 +249,7 @@ def _from_reply(reply: list[Any]) -> Array:
     return tensors.decode(fields[b"dtype"].decode(), tuple(fields[b"shape"]), fields[b"blob"])
 
 
-def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
+def module(calls: Calls, threads: Threads, models: FunctionRuns) -> types.ModuleType:
     """Returns the module `redisAI` of this worker."""
     api = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
     keyspace = Keyspace(calls, threads, models)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from shardqa.worker.ai.models import Models
+from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.gears.cluster.coordination import Coordination
 from shardqa.worker.gears.cluster.distribution import Distribution
 from shardqa.worker.gears.cluster.executor import Executor
@@ -41,7 +41,7 @@ class Gears:
         self,
         io: Io,
         cluster: Cluster,
-        models: Models,
+        models: FunctionRuns,
         requirements: Requirements,
         statistics: WorkerStatistics,
         arguments: Mapping[str, str],

@@ -23,7 +23,7 @@ from redis import Redis, RedisError, ResponseError
 
 from shardqa.worker import frames, resp
 from shardqa.worker.activity import Activity
-from shardqa.worker.ai.models import Models
+from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.calls import CHECK, Calls, Rights
 from shardqa.worker.frames import Frame, Type
 from shardqa.worker.gears.gears import Gears
@@ -91,7 +91,7 @@ class LocalShard:
         self._space = LocalKeys(keys or {})
         self._io = _io(_LocalLink(_answering(self._space, replies or {}, redis), self.logged))
         self._threads = self._io.threads
-        cluster, models = Cluster(self._io.calls, NODE, False, "master"), cast(Models, _NoModels())
+        cluster, models = Cluster(self._io.calls, NODE, False, "master"), cast(FunctionRuns, _NoModels())
         self._gears = Gears(self._io, cluster, models, Requirements(None), WorkerStatistics(), ARGUMENTS)
 
     @property

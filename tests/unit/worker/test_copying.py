@@ -1,7 +1,6 @@
 """Models that are stored on another shard: the words that are sent, without a server."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -9,7 +8,7 @@ from redis import ResponseError
 
 from shardqa.streaming import FilePart
 from shardqa.worker.ai import copying
-from shardqa.worker.ai.models import Models
+from shardqa.worker.ai.stored_models import StoredModels
 from shardqa.worker.nodes import Cluster
 
 META: list[Any] = [b"backend", b"ONNX", b"device", b"CPU", b"tag", b"t", b"batchsize", 8, b"minbatchsize", 0]
@@ -35,7 +34,7 @@ class World:
         self.sent = words
 
     async def copy(self) -> list[Any]:
-        await copying.copy_model(cast(Cluster, self), cast(Models, SimpleNamespace(stored=self)), self.call, "m", "to")
+        await copying.copy_model(cast(Cluster, self), cast(StoredModels, self), self.call, "m", "to")
         return self.sent
 
 

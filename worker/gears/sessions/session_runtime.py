@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shardqa.worker.activity import Activity, ActivityKind
 from shardqa.worker.ai import copying
-from shardqa.worker.ai.models import Models
+from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.calls import Calls, first, follow
 from shardqa.worker.gears.pipeline.run import current
 from shardqa.worker.gears.registrations.prefix_watches import Watch
@@ -28,7 +28,7 @@ class SessionRuntime:
         session: Session,
         calls: Calls,
         cluster: Cluster,
-        models: Models,
+        models: FunctionRuns,
         statistics: WorkerStatistics,
         log: Log,
         activity: Activity,
@@ -98,7 +98,7 @@ class SessionRuntime:
         return self._models.stored.above(size)
 
     async def copy_model(self, key: str, to: str) -> None:
-        await copying.copy_model(self._cluster, self._models, self.call, key, to)
+        await copying.copy_model(self._cluster, self._models.stored, self.call, key, to)
 
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         return await self._cluster.ask_peers(args)
