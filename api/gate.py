@@ -35,8 +35,7 @@ def _everybody() -> None:
     """The dependency of a route that is for everybody."""
 
 
-OPEN: Any = Depends(_everybody)
-"""The dependency of a route that reads nobody's documents."""
+OPEN: Any = Depends(_everybody)  # the dependency of a route that reads nobody's documents
 
 
 def needs(scope: api_keys.Scope) -> Any:

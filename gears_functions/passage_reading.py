@@ -88,7 +88,7 @@ def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: 
     spans: dict[tuple[int, int], SpanRecord] = {}  # by their characters, best first: two may be widened to the same
     for span in best:
         start, end = _edges(passage, int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1]))
-        if metrics.normalize(passage.text[start:end]):
+        if metrics.normalise(passage.text[start:end]):
             own = evidence.own(offsets, numbers, span, of_passage.evidence)
             sentence = first + min(own.start, start), first + max(own.end, end)
             signals = span.logit, null, sentence, _rounded(own.evidence)

@@ -19,30 +19,19 @@ from shardqa.models.reader import CLS, SEP, Row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MARK = "encoder=1"
-"""In an encoder's TAG."""
-
+MARK = "encoder=1"  # in an encoder's TAG
 LABEL = re.compile(r"\S+@([0-9a-f]{16}) ")
 """How that begins: a name and the first quarter of the network's SHA-256, which vectors are known by."""
 
-OUTPUT = "embedding"
-"""The network's output, int8 [batch, WIDTH]."""
-
-WIDTH = 384
-"""Numbers of a vector."""
-
-BITS = 7
-"""Of each that are kept: the lowest, worth 1 / 400, changes no figure of retrieval."""
-
+OUTPUT = "embedding"  # the network's output, int8 [batch, WIDTH]
+WIDTH = 384  # numbers of a vector
+BITS = 7  # of each that are kept: the lowest, worth 1 / 400, changes no figure of retrieval
 STEPS = 400
 """Whole numbers in a unit: an entry of a vector of length 1 is 0.05 on average, and 127 / 400 holds all but a few in a
 million. 384 * 127 * 127 is below 2^24, so that float32 holds every sum of products exactly."""
 
-MAX_TOKENS = 256
-"""Wordpieces of a text, [CLS] and [SEP] included: the encoder was trained on no more."""
-
-STOP = 1012
-"""The full stop's id in BERT's uncased vocabulary: it ends a title."""
+MAX_TOKENS = 256  # wordpieces of a text, [CLS] and [SEP] included: the encoder was trained on no more
+STOP = 1012  # the full stop's id in BERT's uncased vocabulary: it ends a title
 
 
 def row(pieces: NDArray[np.int32]) -> Row:
@@ -85,12 +74,9 @@ class StoredVector:
     Redis' allocator gives 384 bytes to that, and 448 to eight bits a number; what is found is the same.
     """
 
-    encoder: str
-    """The first quarter of the network's SHA-256, hex."""
-    digest: bytes
-    """Of the text that it was made of: with another text the vector says nothing."""
-    vector: bytes
-    """int8 [WIDTH], even numbers."""
+    encoder: str  # the first quarter of the network's SHA-256, hex
+    digest: bytes  # of the text that it was made of: with another text the vector says nothing
+    vector: bytes  # int8 [WIDTH], even numbers
 
     @classmethod
     def of(cls, encoder: str, title: str, text: str, output: NDArray[np.int8]) -> StoredVector:

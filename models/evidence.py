@@ -35,8 +35,7 @@ class Sentence(NamedTuple):
     start: int
     end: int
     logit: float
-    evidence: float = 0.0
-    """The mean of its tokens'; 0 of a reader without that output."""
+    evidence: float = 0.0  # the mean of its tokens'; 0 of a reader without that output
 
 
 def sentence_logits(

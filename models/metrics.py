@@ -15,7 +15,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @lru_cache(1_024)  # a question's candidates are compared after each of its stages
-def normalize(answer: str) -> str:
+def normalise(answer: str) -> str:
     """Returns a text without capitals, punctuation, articles and extra blanks, taken away in this order."""
     bare = answer.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
@@ -26,7 +26,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
 
     No references, or none that says anything once normalised, means "no answer": then "" alone is right.
     """
-    return max(float(normalize(answer) == normalize(reference)) for reference in _said(references))
+    return max(float(normalise(answer) == normalise(reference)) for reference in _said(references))
 
 
 def f1(answer: str, references: Sequence[str]) -> float:
@@ -34,11 +34,11 @@ def f1(answer: str, references: Sequence[str]) -> float:
 
     "No answer" is as in exact_match: there F1 is 1.0 for "" and 0.0 for anything else.
     """
-    return max(_f1(normalize(answer).split(), normalize(reference).split()) for reference in _said(references))
+    return max(_f1(normalise(answer).split(), normalise(reference).split()) for reference in _said(references))
 
 
 def _said(references: Sequence[str]) -> Sequence[str]:
-    return [reference for reference in references if normalize(reference)] or [""]
+    return [reference for reference in references if normalise(reference)] or [""]
 
 
 def _f1(answer: list[str], reference: list[str]) -> float:

@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TASK = "question-answering"
-AT_ONCE = 256
-"""Inputs that are read together: rows of equal length share batches, and memory stays bounded."""
-WINDOW = 384
-"""Tokens of a row, unless `max_seq_len` says otherwise."""
-OVERLAP = 128
-"""Tokens that two windows share, unless `doc_stride` says otherwise."""
+AT_ONCE = 256  # inputs that are read together: rows of equal length share batches, and memory stays bounded
+WINDOW = 384  # tokens of a row, unless `max_seq_len` says otherwise
+OVERLAP = 128  # tokens that two windows share, unless `doc_stride` says otherwise
 INPUTS = ("question", "context", "data", "X")
 CPUS = ("cpu", -1, None)
 
@@ -48,8 +45,7 @@ class Parameters:
     max_seq_len: int | None = None
     handle_impossible_answer: bool | None = None
     align_to_words: bool | None = None
-    max_question_len: int | None = None
-    """Taken and, as there with fast tokenizers, not looked at."""
+    max_question_len: int | None = None  # taken and, as there with fast tokenizers, not looked at
     padding: bool | str | None = None
     """Taken, and changes nothing: rows of like length are padded to the longest of a batch."""
 

@@ -31,25 +31,19 @@ from shardqa.models import metrics, shipped
 SCORING_FILE = "scoring.json"
 VERSION = 6
 
-FARTHEST = 30.0
-"""Log-odds are held within +-this, so that no score is exactly 0 or 1."""
-
+FARTHEST = 30.0  # log-odds are held within +-this, so that no score is exactly 0 or 1
 Weights = TypeVar("Weights", "SpanWeights", "OrderWeights", "AnswerWeights", "EvidenceWeights", Lines)
 
-WIDEST = 12.0
-"""Logits: a gap is held within +-this, and is this where there is no other answer."""
+WIDEST = 12.0  # logits: a gap is held within +-this, and is this where there is no other answer
 
 
 @dataclass(frozen=True, slots=True)
 class SpanWeights:
     """A logistic regression over a span's two signals; log-odds."""
 
-    bias: float
-    """That a span is right with every signal at 0."""
-    margin: float
-    """Per logit that the span lies above "the passage does not say" (span_logit - null_logit)."""
-    lag: float
-    """Per lag: 0 for the question's best passage, 1 for one whose rank score is 0; negative."""
+    bias: float  # that a span is right with every signal at 0
+    margin: float  # per logit that the span lies above "the passage does not say" (span_logit - null_logit)
+    lag: float  # per lag: 0 for the question's best passage, 1 for one whose rank score is 0; negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +52,8 @@ class OrderWeights:
 
     margin: float
     lag: float
-    evidence: float
-    """Per logit of the mean evidence of its sentence's tokens."""
-    relevance: float
-    """Per logit that its passage answers the question at all."""
+    evidence: float  # per logit of the mean evidence of its sentence's tokens
+    relevance: float  # per logit that its passage answers the question at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +76,11 @@ class EvidenceWeights:
     """A logistic regression over a sentence's signals; log-odds."""
 
     bias: float = 0.07
-    margin: float = 0.14
-    """Per logit that the sentence lies above "the passage does not say"."""
+    margin: float = 0.14  # per logit that the sentence lies above "the passage does not say"
     near: float = 0.1
     """Per logit that it lies above the best sentence of all that were read: 0 for that one, else negative."""
-    evidence: float = 0.0
-    """Per logit of the mean evidence of its tokens."""
-    relevance: float = 0.0
-    """Per logit that its passage answers the question at all."""
+    evidence: float = 0.0  # per logit of the mean evidence of its tokens
+    relevance: float = 0.0  # per logit that its passage answers the question at all
 
 
 class Spanned(Protocol):
@@ -125,26 +114,18 @@ class Ranks:
 class Signals:
     """Signals that tell a right answer from a wrong one, of one candidate among all of a question's."""
 
-    margin: float
-    """Logits above "the passage does not say"."""
-    lag: float
-    """0 for a span of the best passage, 1 for one of a passage whose rank score is 0."""
-    gap: float
-    """Logits that its margin lies above the best candidate with other words; within +-WIDEST."""
-    fall: float
-    """How far the best passage's rank score lies above the second's, as a share of it, 0 to 1."""
-    length: float
-    """ln(1 + words of the question)."""
-    rank: float
-    """How high its passage ranks; see `Ranks.height`."""
+    margin: float  # logits above "the passage does not say"
+    lag: float  # 0 for a span of the best passage, 1 for one of a passage whose rank score is 0
+    gap: float  # logits that its margin lies above the best candidate with other words; within +-WIDEST
+    fall: float  # how far the best passage's rank score lies above the second's, as a share of it, 0 to 1
+    length: float  # ln(1 + words of the question)
+    rank: float  # how high its passage ranks; see `Ranks.height`
     evidence: float = 0.0
     """The mean evidence of its sentence's tokens; this and the next are 0 of a reader without these outputs."""
-    relevance: float = 0.0
-    """The logit that its passage answers the question at all."""
+    relevance: float = 0.0  # the logit that its passage answers the question at all
 
 
-SIGNALS = tuple(Signals.__dataclass_fields__)
-"""Their names, which are those of the weights in AnswerWeights."""
+SIGNALS = tuple(Signals.__dataclass_fields__)  # their names, which are those of the weights in AnswerWeights
 _signals = attrgetter(*SIGNALS)
 
 
@@ -156,8 +137,7 @@ class Scoring:
     below: Lines
     no_answer_below: float
     """Of a span alone: where one passage is given and read, the score under which it does not say."""
-    sentences: AnswerWeights
-    """Of an answer in sentences, by the signals of the best one."""
+    sentences: AnswerWeights  # of an answer in sentences, by the signals of the best one
     sentences_below: Lines
     evidence: EvidenceWeights = EvidenceWeights()
     """Readers that were calibrated without marked sentences have the defaults."""
@@ -289,7 +269,7 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: in
         Signals(
             margin=one.margin,
             lag=lag(one.rank_score, best_rank),
-            gap=_gap(metrics.normalize(one.text), one.margin, best),
+            gap=_gap(metrics.normalise(one.text), one.margin, best),
             fall=fall,
             length=length,
             rank=ranks.height(one.rank_score),
@@ -304,7 +284,7 @@ def _best_by_words(candidates: Sequence[Spanned]) -> list[tuple[float, str]]:
     """Returns the two best (margin, words) of different words, best first; worse candidates are not looked at."""
     best: list[tuple[float, str]] = []
     for one in sorted(candidates, key=attrgetter("margin"), reverse=True):
-        own = metrics.normalize(one.text)
+        own = metrics.normalise(one.text)
         if not best or own != best[0][1]:
             best.append((one.margin, own))
         if len(best) == 2:

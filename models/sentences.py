@@ -25,16 +25,13 @@ BREAK = re.compile(
 )
 """Linear in the text, whatever it holds: no part of it is tried again from its middle."""
 
-OPENING = "\"'“‘«([¿¡*_"
-"""What may stand before a sentence's first letter."""
-
+OPENING = "\"'“‘«([¿¡*_"  # what may stand before a sentence's first letter
 ABBREVIATED = re.compile(
     r"(?:^|[^\w.])(?:\w|(?:\w\.)+\w|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Lt|Rev|vs|No|Nr|Inc|Co|Ltd|etc|ca|approx|vol|pp|fig)\Z"
 )
 """What a full stop may follow without ending a sentence: initials, titles and the like."""
 
-LONGEST = 16
-"""Characters before a full stop that are looked at."""
+LONGEST = 16  # characters before a full stop that are looked at
 
 
 PARAGRAPH = 1 << 20

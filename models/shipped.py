@@ -6,17 +6,10 @@ from pathlib import Path
 
 from shardqa.errors import BadModel
 
-NAME = "reader-v4-int8"
-"""The reader's name in keys and in what the API reports."""
-
-ENCODER_NAME = "encoder-v2-int8"
-"""The name of the encoder, which gives passages their vectors."""
-
-CHECKSUMS_FILE = "checksums.json"
-"""SHA-256 (hex) of each other file of a reader's folder, by name."""
-
-CARD_FILE = "card.json"
-"""What is known about a model (`cards.py`)."""
+NAME = "reader-v4-int8"  # the reader's name in keys and in what the API reports
+ENCODER_NAME = "encoder-v2-int8"  # the name of the encoder, which gives passages their vectors
+CHECKSUMS_FILE = "checksums.json"  # SHA-256 (hex) of each other file of a reader's folder, by name
+CARD_FILE = "card.json"  # what is known about a model (`cards.py`)
 
 # Compared with a checkpoint's git-lfs pointer or a copy cut short, a file differs long before it fails to load.
 _CHUNK_BYTES = 1 << 20

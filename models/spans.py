@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from shardqa.models.tokenizer import PassageTokens
 
-SPARE = 10
-"""Candidates of a window beyond twice those wanted: some turn out to be the same words."""
+SPARE = 10  # candidates of a window beyond twice those wanted: some turn out to be the same words
 
 
 @dataclass(slots=True)
@@ -38,8 +37,7 @@ class Candidate:
 class Window:
     """A run of the context's tokens, read in one row."""
 
-    first: int
-    """Number of its first token in the context."""
+    first: int  # number of its first token in the context
     row: Row
 
 
@@ -63,11 +61,9 @@ class Decoded:
     """The best spans of one window; tokens count from the context's first."""
 
     starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    """The last token of each, itself included."""
+    ends: NDArray[np.int64]  # the last token of each, itself included
     scores: NDArray[np.float32]
-    null: float
-    """Score of "the context does not say"."""
+    null: float  # score of "the context does not say"
 
 
 def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32], count: int, longest: int) -> Decoded:

@@ -42,8 +42,7 @@ TOKENIZER_FILE = "tokenizer.json"
 class PassageTokens:
     """The wordpieces of a text, without special tokens."""
 
-    ids: NDArray[np.int32]
-    """Vocabulary ids, int32 [n]."""
+    ids: NDArray[np.int32]  # vocabulary ids, int32 [n]
     offsets: NDArray[np.int32]
     """Where each piece stands in the text, int32 [n, 2]: first character and one past the last, as Python indexes."""
     words: NDArray[np.int32]

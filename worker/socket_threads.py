@@ -14,8 +14,7 @@ from shardqa.worker.link import Link
 THREADS = 2  # that call `serve`
 NAME = "reading"  # what their names begin with, the main thread's aside
 
-Work = Callable[[], None]
-"""What a frame leaves to do for the thread that read it, once another one can read."""
+Work = Callable[[], None]  # what a frame leaves to do for the thread that read it, once another one can read
 
 
 class SocketThreads:

@@ -21,8 +21,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 CHUNK = 1 << 16
 
-Allowed = Callable[[PageAddress], None]
-"""Raises NotFetched for an address that is not to be asked for."""
+Allowed = Callable[[PageAddress], None]  # raises NotFetched for an address that is not to be asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-AnswerWhen = Literal["unsure", "balanced", "sure"]
-"""Answer when unsure, balanced, or only when sure."""
+AnswerWhen = Literal["unsure", "balanced", "sure"]  # answer when unsure, balanced, or only when sure
 
 
-FAR = 0.05
-"""A score below which what comes nearest is about something else."""
+FAR = 0.05  # a score below which what comes nearest is about something else
 
 
 def verdict(absent: Sequence[str], parts: Sequence[object]) -> str:

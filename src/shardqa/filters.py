@@ -30,8 +30,7 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d(T.*| .*)?", re.ASCII)
 
 Scalar: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr | None
 Bound: TypeAlias = StrictInt | StrictFloat | StrictStr
-Value: TypeAlias = tuple[str, Any]
-"""A scalar with its kind: true is not 1, and 1 is 1.0."""
+Value: TypeAlias = tuple[str, Any]  # a scalar with its kind: true is not 1, and 1 is 1.0
 
 
 class FilterBounds(BaseModel):

@@ -64,13 +64,10 @@ class Place(BaseModel):
         return ", ".join(part for part in parts if part)
 
 
-Mark: TypeAlias = tuple[int, Place]
-"""(the character at which a place begins, the place)"""
-
+Mark: TypeAlias = tuple[int, Place]  # (the character at which a place begins, the place)
 MARKS = TypeAdapter(list[Mark])
 
-Raw: TypeAlias = list[list[Any]]
-"""The same as JSON has it: `[[character, {…}], …]`."""
+Raw: TypeAlias = list[list[Any]]  # the same as JSON has it: `[[character, {…}], …]`
 
 
 def encode(marks: Sequence[Mark]) -> str:

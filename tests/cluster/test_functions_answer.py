@@ -73,7 +73,7 @@ def test_a_span_of_nothing_but_commas_and_articles_is_no_candidate(shards: Shard
     shards.ingest("mill", MILL)
     spans = get(shards, shards.answer_key("mill", "Who built the mill at Hallow Ford?", k=10))["spans"]
     assert spans
-    assert all(metrics.normalize(span["text"]) for span in spans)
+    assert all(metrics.normalise(span["text"]) for span in spans)
 
 
 def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards, mill: str) -> None:

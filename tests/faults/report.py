@@ -31,10 +31,8 @@ class Recovery:
     writes: float  # until a write on the harmed shard was acknowledged
 
 
-Process: TypeAlias = tuple[str, int, str]
-"""Its kind, pid and role: a restart begins another, a failover too."""
-Memory: TypeAlias = dict[Process, list[tuple[float, float]]]
-"""Seconds of the clock and megabytes, in their order."""
+Process: TypeAlias = tuple[str, int, str]  # its kind, pid and role: a restart begins another, a failover too
+Memory: TypeAlias = dict[Process, list[tuple[float, float]]]  # seconds of the clock and megabytes, in their order
 
 
 def percentile(values: Sequence[float], q: float) -> float:

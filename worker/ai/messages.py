@@ -81,8 +81,7 @@ def _input(name: bytes, shape: bytes) -> Input:
     return Input(dtype, dimensions, plain, math.prod(dimensions) * plain.itemsize if plain else 0)
 
 
-Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
-"""Type and shape of each output."""
+Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]  # type and shape of each output
 
 
 @dataclass(frozen=True, slots=True)

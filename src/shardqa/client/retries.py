@@ -19,14 +19,10 @@ FIRST_PAUSE = 0.2  # seconds; doubles with each failure, spread over its upper h
 class Retries:
     """Rules for calls that are made again: how often, how long and how many."""
 
-    attempts: int = 4
-    """Of one call, the first included; 1 retries nothing."""
-    seconds: float = 30.0
-    """Of one call: no attempt begins later."""
-    share: float = 0.1
-    """Retries that each call that succeeds earns."""
-    burst: int = 10
-    """Retries that may be saved up, and that a new client has."""
+    attempts: int = 4  # of one call, the first included; 1 retries nothing
+    seconds: float = 30.0  # of one call: no attempt begins later
+    share: float = 0.1  # retries that each call that succeeds earns
+    burst: int = 10  # retries that may be saved up, and that a new client has
 
 
 class Budget:

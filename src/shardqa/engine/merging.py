@@ -66,7 +66,7 @@ def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:
     One of other words than the first is right where the first is wrong, so it has no more of a chance than that leaves.
     """
     best = list(islice(_without_overlaps(spans), MAX_N_BEST))
-    words = [metrics.normalize(one.span.text) for one in best]
+    words = [metrics.normalise(one.span.text) for one in best]
     left = [
         one.score if own == words[0] else min(one.score, 1 - best[0].score)
         for one, own in zip(best, words, strict=True)

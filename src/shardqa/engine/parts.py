@@ -115,7 +115,7 @@ def _items(span: ScoredSpan) -> Iterator[Excerpt]:
     first = whole.passage.start
     for start, end in enumerations.items(whole.passage.text, whole.start - first, whole.end - first):
         item = replace(whole, start=first + start, end=first + end)
-        if metrics.normalize(item.text):
+        if metrics.normalise(item.text):
             yield item
 
 
@@ -153,7 +153,7 @@ def unrepeated(excerpts: Iterable[Excerpt]) -> Iterator[Excerpt]:
     """Leaves out those that overlap one before them, or say no word that one before does not, in its order."""
     texts: list[str] = []
     for excerpt in distinct(excerpts):
-        words = f" {metrics.normalize(excerpt.text)} "
+        words = f" {metrics.normalise(excerpt.text)} "
         if not any(words in other for other in texts):
             texts.append(words)
             yield excerpt

@@ -65,8 +65,7 @@ class RankedList:
         return Ranks([passage.score for passage in self.passages], self.size)
 
 
-PartList: TypeAlias = tuple[ShardPart, RankReply]
-"""A shard's part of a corpus, and the passages of it that rank best."""
+PartList: TypeAlias = tuple[ShardPart, RankReply]  # a shard's part of a corpus, and the passages of it that rank best
 
 
 def since(start: float) -> float:

@@ -8,8 +8,7 @@ from shardqa.answer_lines import Lines
 from shardqa.engine.answer_cache import MEMORY_PER_JSON, AnswerCache, pack, unpack
 from shardqa.schema import Candidate, MergedCandidates, ShardUse
 
-THIRD = 1_000_000 // 3 // MEMORY_PER_JSON
-"""Bytes of JSON of which three answers fill a megabyte."""
+THIRD = 1_000_000 // 3 // MEMORY_PER_JSON  # bytes of JSON of which three answers fill a megabyte
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 COUNT = st.integers(0, 1_000_000)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.models.metrics import exact_match, f1, mean_reciprocal_rank, normalize, recall_at
+from shardqa.models.metrics import exact_match, f1, mean_reciprocal_rank, normalise, recall_at
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from shardqa.models.metrics import exact_match, f1, mean_reciprocal_rank, normal
     ],
 )
 def test_normalisation_follows_squad(answer: str, normal: str) -> None:
-    assert normalize(answer) == normal
+    assert normalise(answer) == normal
 
 
 def test_any_reference_may_match_exactly() -> None:

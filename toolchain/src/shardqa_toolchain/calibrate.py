@@ -55,12 +55,8 @@ MIX: Mapping[Kind, float] = {"answerable": 0.5, "absent": 0.45, "trick": 0.05}
 """Shares of the questions a system meets: nothing is known of a user's corpus, so half of what is asked is covered;
 hardly anyone asks trick questions, which only look like covered ones."""
 
-RIGHT_F1 = 0.8
-"""A candidate this near to a reference answer is right."""
-
-LONG_REFERENCE = 8
-"""Words from which a reference answer is a whole clause: two words or more out of it are right then."""
-
+RIGHT_F1 = 0.8  # a candidate this near to a reference answer is right
+LONG_REFERENCE = 8  # words from which a reference answer is a whole clause: two words or more out of it are right then
 ANSWERABLE = 3 / 5
 """Of the span's model, the share of questions taken to have an answer: between a half, as if nothing were known of a
 user's questions, and the two thirds of SQuAD 2.0's training set."""
@@ -74,12 +70,8 @@ KEPT_UNSURE, REFUSED_BALANCED, REFUSED_SURE = 0.98, 0.92, 0.96
 questions, "sure" the third. The absent questions of the fit are of the very subject of a passage: others are refused
 more often."""
 
-RIDGE = 1e-3
-"""Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
-
-NEWTON_STEPS = 30
-"""Far more than it needs; it converges in about eight."""
-
+RIDGE = 1e-3  # keeps Newton's method from running away where right and wrong can be told apart perfectly
+NEWTON_STEPS = 30  # far more than it needs; it converges in about eight
 LINES = np.arange(1, 100) / 100
 
 
@@ -107,10 +99,8 @@ class CalibrationQuestion:
     kind: Kind
     question: str
     found: tuple[Spanned, ...]
-    signals: tuple[Signals, ...]
-    """Of each candidate."""
-    right: NDArray[np.bool_]
-    """Whether each candidate is right, [candidates]."""
+    signals: tuple[Signals, ...]  # of each candidate
+    right: NDArray[np.bool_]  # whether each candidate is right, [candidates]
 
     @property
     def answerable(self) -> bool:
@@ -127,14 +117,10 @@ class ScoringOutcome:
 
     domain: str
     questions: int
-    right: float
-    """Of the answerable ones: the best candidate is right, given or not."""
-    kept: float
-    """Of those right answers: given."""
-    refused: float
-    """Of the absent questions."""
-    tricks_refused: float | None
-    """Of the trick questions; None where there are none."""
+    right: float  # of the answerable ones: the best candidate is right, given or not
+    kept: float  # of those right answers: given
+    refused: float  # of the absent questions
+    tricks_refused: float | None  # of the trick questions; None where there are none
     auroc: float | None
     """0 to 1: right answers against wrong ones, of the answerable questions; None where all are of one kind."""
     calibration_error: float
@@ -220,9 +206,9 @@ def _evidence_odds(weights: EvidenceWeights, sentence: Spanned) -> float:
 
 def holds(sentence: str, references: Sequence[str]) -> bool:
     """Returns whether a reference answer stands in a sentence, or the sentence in it."""
-    words = f" {metrics.normalize(sentence)} "
+    words = f" {metrics.normalise(sentence)} "
     return any(
-        one in words or words in one for one in (f" {metrics.normalize(reference)} " for reference in references)
+        one in words or words in one for one in (f" {metrics.normalise(reference)} " for reference in references)
     )
 
 
@@ -230,9 +216,9 @@ def is_right(answer: str, references: Sequence[str]) -> bool:
     """Returns whether an answer is near enough to a reference, or has words of one that is a whole clause."""
     if metrics.f1(answer, references) >= RIGHT_F1:
         return True
-    words = metrics.normalize(answer)
+    words = metrics.normalise(answer)
     return " " in words and any(
-        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalize(reference) for reference in references
+        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalise(reference) for reference in references
     )
 
 

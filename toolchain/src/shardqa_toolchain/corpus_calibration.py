@@ -18,17 +18,13 @@ from shardqa_toolchain.calibrate import CalibrationQuestion, Kind, ScoringOutcom
 from shardqa_toolchain.corpus_reading import ReadPassage
 from shardqa_toolchain.squad import SquadQuestion
 
-NEEDED = 30
-"""Questions with an answer; fewer say nothing that ten questions more would not unsay."""
-
+NEEDED = 30  # questions with an answer; fewer say nothing that ten questions more would not unsay
 FOLDS = 5
 
 SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4, 1.5, 1.5])
 """Usual differences of bias, margin, lag, gap, fall, length, rank, evidence and relevance between questions."""
 
-LEAST_STEP = 1e-6
-"""Of any weight; smaller ones are no gain."""
-
+LEAST_STEP = 1e-6  # of any weight; smaller ones are no gain
 DRAW = 0.5
 """Log-odds by which a usual difference of a signal may weigh otherwise than in the reader's weights: the standard
 deviation of the distribution around them."""
@@ -40,8 +36,7 @@ class Gain:
 
     before: ScoringOutcome
     after: ScoringOutcome
-    log_loss_before: float
-    """Nats a question: how surprised the scores are by what was right; less is better."""
+    log_loss_before: float  # nats a question: how surprised the scores are by what was right; less is better
     log_loss_after: float
 
     @property

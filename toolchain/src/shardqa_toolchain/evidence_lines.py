@@ -17,8 +17,7 @@ from shardqa_toolchain import squad
 
 TRAIN, DEV = "train", "dev"
 
-Places = tuple[tuple[int, int], ...]
-"""Characters, half open."""
+Places = tuple[tuple[int, int], ...]  # characters, half open
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,9 @@ class EvidenceRecord:
     question: str
     title: str
     context: str
-    spans: Places
-    """What answers; none means that the text does not say."""
-    soft: Places = ()
-    """What may answer."""
-    split: str = TRAIN
-    """TRAIN, or DEV for what is never learnt from."""
+    spans: Places  # what answers; none means that the text does not say
+    soft: Places = ()  # what may answer
+    split: str = TRAIN  # TRAIN, or DEV for what is never learnt from
 
     def as_json(self) -> dict[str, Any]:
         """The fields of a line."""

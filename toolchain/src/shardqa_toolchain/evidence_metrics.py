@@ -21,15 +21,9 @@ from shardqa_toolchain.intervals import Interval
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Extent: TypeAlias = tuple[int, int]
-"""Characters, half open."""
-
-MATCHED = 0.5
-"""Intersection over union from which two spans are the same."""
-
-CONTAINED = 0.8
-"""Share of a predicted span that lies in one marked span, from which it counts as contained."""
-
+Extent: TypeAlias = tuple[int, int]  # characters, half open
+MATCHED = 0.5  # intersection over union from which two spans are the same
+CONTAINED = 0.8  # share of a predicted span that lies in one marked span, from which it counts as contained
 WORD = re.compile(r"\S+")
 
 
@@ -41,10 +35,8 @@ class EvidenceCounts:
     predicted_words: int
     marked_words: int
     matched: int
-    contained: int
-    """Predicted spans."""
-    containing: int
-    """Marked spans that hold a contained one."""
+    contained: int  # predicted spans
+    containing: int  # marked spans that hold a contained one
     predicted: int
     marked: int
 
@@ -54,12 +46,10 @@ class EvidenceScores:
     """Percent."""
 
     rows: int
-    precision: float
-    """Of words, as recall and F1."""
+    precision: float  # of words, as recall and F1
     recall: float
     f1: float
-    iou_f1: float
-    """Of spans with an intersection over union of MATCHED or more."""
+    iou_f1: float  # of spans with an intersection over union of MATCHED or more
     containment_f1: float
 
 

@@ -11,8 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RESAMPLES = 2000
-"""The 95 % interval is then known to a few hundredths of its width."""
+RESAMPLES = 2000  # the 95 % interval is then known to a few hundredths of its width
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ _T = TypeVar("_T")
 class Paragraph:
     """One context of a SQuAD article."""
 
-    id: str
-    """``<title>/<number>``: the article's title as the file spells it and the context's place in it, from 0."""
+    id: str  # ``<title>/<number>``: the article's title as the file spells it and the context's place in it, from 0
     title: str
     text: str
 
@@ -35,8 +34,7 @@ class SquadQuestion:
     text: str
     answers: tuple[str, ...]
     """Accepted answers in the file's order, repeats removed; none means that it can't be answered."""
-    document: str | None
-    """The paragraph (SQuAD) or document that it is about; None where there is none."""
+    document: str | None  # the paragraph (SQuAD) or document that it is about; None where there is none
     starts: tuple[int, ...] = ()
     """The character at which the file says that each answer begins, -1 where it does not say; empty for a file of
     questions alone."""
@@ -46,8 +44,7 @@ class SquadQuestion:
 class QuestionSet:
     """The content of a question file."""
 
-    paragraphs: tuple[Paragraph, ...]
-    """SQuAD's contexts; empty for a file of questions alone."""
+    paragraphs: tuple[Paragraph, ...]  # SQuAD's contexts; empty for a file of questions alone
     questions: tuple[SquadQuestion, ...]
 
 

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WINDOW_TOKENS = 384
-"""Length of a row, as in the original BERT's evaluation on SQuAD."""
-
-STRIDE_TOKENS = 128
-"""How far each window of a long passage begins after the one before."""
+WINDOW_TOKENS = 384  # length of a row, as in the original BERT's evaluation on SQuAD
+STRIDE_TOKENS = 128  # how far each window of a long passage begins after the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +21,9 @@ class WindowedSpan:
     """The best span of a passage read in windows; tokens count from the passage's first."""
 
     start_token: int
-    end_token: int
-    """The last token of the span, itself included."""
+    end_token: int  # the last token of the span, itself included
     logit: float
-    null_logit: float
-    """Of the window that is surest to hold an answer: the lowest."""
+    null_logit: float  # of the window that is surest to hold an answer: the lowest
 
 
 def windows(

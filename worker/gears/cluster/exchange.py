@@ -17,8 +17,7 @@ PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds before a refused bat
 TAKEN, FULL, UNKNOWN = 1, 0, -1  # what a shard says to a batch
 UNKNOWN_FOR = 10.0  # seconds in which a shard may not have heard of the execution yet
 
-Send = Callable[[bool, list[Any]], Awaitable[int]]
-"""(the last batch, records) -> TAKEN, FULL or UNKNOWN"""
+Send = Callable[[bool, list[Any]], Awaitable[int]]  # (the last batch, records) -> TAKEN, FULL or UNKNOWN
 
 
 class Out(Protocol):

@@ -39,8 +39,7 @@ REPEATED = {
     "ABORTED",
 }  # verbs that may come twice
 
-Handler = Callable[[str, list[bytes]], Awaitable[bytes]]
-"""(the sender's node id, the arguments) -> RESP"""
+Handler = Callable[[str, list[bytes]], Awaitable[bytes]]  # (the sender's node id, the arguments) -> RESP
 
 
 class NoPeer(Exception):

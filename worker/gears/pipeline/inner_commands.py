@@ -17,9 +17,7 @@ from shardqa.worker.threads import Threads
 
 WAITING = frozenset({"RG.PYEXECUTE", "RG.GETRESULTSBLOCKING", "RG._PEER"})
 TRIGGERS = frozenset({"RG.TRIGGER", "RG.TRIGGERONKEY"})
-REMOVING = frozenset({"RG.UNREGISTER"})
-"""Commands that remove code: their user must be allowed to run DEBUG as well."""
-
+REMOVING = frozenset({"RG.UNREGISTER"})  # commands that remove code: their user must be allowed to run DEBUG as well
 Answer = Callable[[Run, str, list[bytes]], Coroutine[Any, Any, bytes]]
 
 

@@ -21,8 +21,7 @@ MOST = (1 << 31) - 1  # keys of one slot
 PAUSE = 0.05  # seconds between two looks at a slot on its way
 MOVE_SECONDS = 20.0  # seconds it may be on its way
 
-Read = Callable[[list[bytes]], Awaitable[list[Any]]]
-"""keys -> records"""
+Read = Callable[[list[bytes]], Awaitable[list[Any]]]  # keys -> records
 Elsewhere = Callable[[int, Node], Awaitable[list[Any] | None]]
 """(slot, the shard that has it) -> its records; None: it has not settled there yet"""
 

@@ -12,8 +12,7 @@ from shardqa.worker.threads import Cancelled
 
 AWAITED = 4000  # records of a chain that are awaited at once
 
-Result: TypeAlias = tuple[Any, BaseException | None]
-"""(what an operation gave, why it failed)"""
+Result: TypeAlias = tuple[Any, BaseException | None]  # (what an operation gave, why it failed)
 
 
 @dataclass(slots=True)

@@ -12,11 +12,8 @@ from shardqa.models.session import Logits, ReaderSession
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain.windows import best_span, windows
 
-MAX_PASSAGES = 100
-"""Passages of one question."""
-
-MAX_CHARACTERS = 200_000
-"""Of all passages of one question: some 400 windows, half a minute on one slow processor."""
+MAX_PASSAGES = 100  # passages of one question
+MAX_CHARACTERS = 200_000  # of all passages of one question: some 400 windows, half a minute on one slow processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +23,8 @@ class Answered:
     text: str | None
     score: float
     """Probability that the best span answers the question, also where it is too low to be given; 0 without a span."""
-    passage: int | None
-    """Number of the passage that holds the answer, from 0."""
-    start: int | None
-    """Characters of that passage, half open: ``passages[passage][start:end] == text``."""
+    passage: int | None  # number of the passage that holds the answer, from 0
+    start: int | None  # characters of that passage, half open: ``passages[passage][start:end] == text``
     end: int | None
 
 

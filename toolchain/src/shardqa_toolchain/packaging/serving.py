@@ -15,9 +15,7 @@ from typing import Any
 from shardqa.errors import BadData, ShardqaError
 from shardqa_toolchain.packaging.answering import Answerer
 
-Json = dict[str, Any]
-"""A JSON object."""
-
+Json = dict[str, Any]  # a JSON object
 HEADERS = {"content-type": "application/json; charset=utf-8"}
 
 FORM = '{"question": "...", "passage": "..."}'
