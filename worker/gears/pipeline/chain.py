@@ -135,7 +135,8 @@ class Chain:
     def advance(self, work: Work, guard: AbstractContextManager[None] | None = None) -> list[Any] | Suspended:
         """Computes in the calling thread, under `guard`, up to awaitables. Raises Cancelled.
 
-        Behind a record that must be awaited no other one passes that operation, so all keep their order.
+        Behind a record that must be awaited no other one passes that operation, so all keep their order: `end` falls to
+        it. In steps that take records one by one up to AWAITED wait at a time, in others one.
         """
         operations, stack, end, room = self.operations, work.stack, work.end, AWAITED
         waiting_records: list[Awaited | Begun] = []

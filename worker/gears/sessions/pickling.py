@@ -137,14 +137,14 @@ def pack_session(session: Session) -> bytes:
     return pack(session, (fresh, session.on_registered))
 
 
-def unpack_session(session: Session, content: bytes) -> None:
-    """Gives `session` the content of `pack_session`. Raises whatever the code in it raises."""
-    session.registrations, session.on_registered = unpack(session, content)
+def unpack_session(session: Session, functions: bytes) -> None:
+    """Gives `session` what `pack_session` packed. Raises whatever the code in it raises."""
+    session.registrations, session.on_registered = unpack(session, functions)
 
 
-def stored_script(content: bytes, code: str) -> str:
+def stored_script(functions: bytes, code: str) -> str:
     """Returns the script with its packed functions in a comment as first line: it stays a script of Python."""
-    return f"{MARK}{PYTHON} {base64.b85encode(content).decode()}\n{code}"
+    return f"{MARK}{PYTHON} {base64.b85encode(functions).decode()}\n{code}"
 
 
 def split(code: str) -> tuple[bytes | None, str]:
@@ -152,5 +152,5 @@ def split(code: str) -> tuple[bytes | None, str]:
     if not code.startswith(MARK):
         return None, code
     first, _, script = code.partition("\n")
-    python, _, content = first.removeprefix(MARK).partition(" ")
-    return (base64.b85decode(content) if python == PYTHON else None), script
+    python, _, functions = first.removeprefix(MARK).partition(" ")
+    return (base64.b85decode(functions) if python == PYTHON else None), script

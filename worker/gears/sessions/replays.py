@@ -42,24 +42,26 @@ class Replays:
         self._under_way = 0  # begun and not done
         self._changed: list[Session] = []  # replayed with other registrations than stored
 
-    def replay(self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]) -> None:
+    def replay(
+        self, request: int, id: str, user: str, stored: str, registrations: Sequence[StoredRegistration]
+    ) -> None:
         """Runs a stored session again; a failure is the answer to `request` (0: no request)."""
         self._under_way += 1  # at once: what follows on the socket finds that it has to wait
-        self._io.threads.task(self._replay_answered(request, id, user, code, registrations))
+        self._io.threads.task(self._replay_answered(request, id, user, stored, registrations))
 
     async def _replay_answered(
-        self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]
+        self, request: int, id: str, user: str, stored: str, registrations: Sequence[StoredRegistration]
     ) -> None:
         try:
             async with self._replaying:
-                failure = await self._replay(request, id, user, code, registrations)
+                failure = await self._replay(request, id, user, stored, registrations)
         finally:
             self._under_way -= 1
         if request:
             self._io.link.send(Type.REPLY, request, resp.OK if failure is None else resp.error(failure))
 
     async def _replay(
-        self, request: int, id: str, user: str, code: str, registrations: Sequence[StoredRegistration]
+        self, request: int, id: str, user: str, stored: str, registrations: Sequence[StoredRegistration]
     ) -> str | None:
         """Runs a stored session again; returns why it failed, None where it did not."""
         self._sessions.forget(id, tell=False)
@@ -68,8 +70,8 @@ class Replays:
             return None
         stored_ids = StoredIds(registrations, partial(self._new_id_besides, ids))
         rights = Rights.of_session(id, user)
-        requirements, travelling = unmarked(code)
-        content, script = split(travelling)
+        requirements, text = unmarked(stored)
+        functions, script = split(text)
         session = self._sessions.make(id, rights, script, stored_ids.next)
         run = Run(self._io.threads, rights)
         run.name, run.request = f"session {id}, replayed".encode("utf-8", "replace"), request
@@ -77,15 +79,15 @@ class Replays:
         enter(run)
         try:
             await self._requirements.ensure(requirements)
-            if content is None:
+            if functions is None:
                 session.require(requirements)
             async with asyncio.timeout(run.seconds + AFTER_THE_MODULE):
-                if content is None:
+                if functions is None:
                     await run_script(session, run)
                     await run_on_registered(session, run)
                 else:
-                    session.stored, session.requirements = code, requirements
-                    await self._replay_travelled(session, run, content, ids)
+                    session.stored, session.requirements = stored, requirements
+                    await self._replay_travelled(session, run, functions, ids)
         except BaseException as error:  # noqa: BLE001 - of the script
             why = f"TIMEOUT of {run.seconds:g} s" if isinstance(error, TimeoutError) else describe(error)
             self.failed.update(dict.fromkeys(filter(None, ids), why))
@@ -103,11 +105,11 @@ class Replays:
             pass
         return id
 
-    async def _replay_travelled(self, session: Session, run: Run, content: bytes, ids: Sequence[str]) -> None:
-        """Restores the session's functions from `content`, with the values of the script's variables."""
+    async def _replay_travelled(self, session: Session, run: Run, functions: bytes, ids: Sequence[str]) -> None:
+        """Restores the session's functions from `functions`, with the values of the script's variables."""
         session.remember_lines()
         session.commit()
-        await self._io.threads.in_pool(run, unpack_session, session, content)
+        await self._io.threads.in_pool(run, unpack_session, session, functions)
         with_ids = zip(session.registrations, ids, strict=True)
         session.registrations = [registration for registration, id in with_ids if id]
         await run_on_registered(session, run)
