@@ -98,18 +98,18 @@ class Connections:
             self._selector.register(sock, selectors.EVENT_READ, number)
 
     def run(self, count: int) -> None:
-        started = finished = 0
+        begun_count = finished = 0
         for number in range(min(count, len(self._sockets))):
             self._sockets[number].sendall(self._messages[number])
-            started += 1
+            begun_count += 1
         while finished < count:
             for key, _ in self._selector.select():
                 reply = key.fileobj.recv(65536)  # type: ignore[union-attr]
                 assert reply.startswith(resp.OK), reply[:200]
                 finished += 1
-                if started < count:
+                if begun_count < count:
                     self._sockets[key.data].sendall(self._messages[key.data])
-                    started += 1
+                    begun_count += 1
 
     def close(self) -> None:
         for sock in self._sockets:
@@ -265,7 +265,7 @@ def graph() -> None:
             ("AI.MODELEXECUTE", "m", "INPUTS", len(names), *names, "OUTPUTS", len(OUTPUTS), *OUTPUTS),
             ("AI.TENSORGET", OUTPUTS[0], "BLOB"),
         ]
-        asked = [encoded(*operation) for operation in operations]
+        messages = [encoded(*operation) for operation in operations]
         words = [word for operation in operations for word in ("|>", *operation)]
         whole = encoded("AI.DAGEXECUTE", "LOAD", len(names) - 1, *names[1:], "PERSIST", len(OUTPUTS), *OUTPUTS, *words)
         send = exchange(port_of(client))
@@ -273,7 +273,7 @@ def graph() -> None:
         expected = [5, 5, got]
 
         def three() -> None:
-            for message, length in zip(asked, expected, strict=True):
+            for message, length in zip(messages, expected, strict=True):
                 send(message, length)
 
         sides: dict[str, Callable[[], Any]] = {

@@ -80,7 +80,7 @@ def wait_until_encoded(cluster: LocalCluster, corpus: str) -> None:
 @contextmanager
 def lone_nodes(count: int = 1, arguments: Sequence[str] = ()) -> Iterator[list[Redis]]:
     """Yields clients of nodes outside cluster mode whose workers are ready; {folder} in an argument is the nodes'."""
-    started: list[Any] = []
+    servers: list[Any] = []
     # a rewrite and the worker end a moment after their node, and may still write
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         first = ports.random_block(2 * count, 1)
@@ -92,10 +92,10 @@ def lone_nodes(count: int = 1, arguments: Sequence[str] = ()) -> Iterator[list[R
                 place.mkdir()
                 module = redis_server.module_path()
                 config = NodeConfig(place, port, port + 1, module=module, cluster=False, module_arguments=words)
-                started.append(redis_server.start(config, redis_server.find_server()))
+                servers.append(redis_server.start(config, redis_server.find_server()))
             yield [ready_client(port) for port in numbers]
         finally:
-            processes.stop(started)
+            processes.stop(servers)
 
 
 def ready_client(port: int) -> Redis:

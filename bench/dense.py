@@ -76,22 +76,22 @@ def read(name: str, tokenizer: Tokenizer, limit: int) -> tuple[list[Piece], list
     texts: dict[str, tuple[str, str]] = {}
     questions: list[Need] = []
     for file in SETS[name]:
-        found, stem = squad.read(SHARED / "data" / f"{file}.json.gz"), Path(file).name
-        of = {one.id: list(_documents(stem, one, name == "hotpot")) for one in found.paragraphs}
+        source, stem = squad.read(SHARED / "data" / f"{file}.json.gz"), Path(file).name
+        of = {one.id: list(_documents(stem, one, name == "hotpot")) for one in source.paragraphs}
         texts |= {id: (title, text) for parts in of.values() for id, title, text in parts}
         if "train" not in stem:
             questions += [
                 Need(one.text, tuple(id for id, _, _ in of[one.document or ""]))
-                for one in found.questions
+                for one in source.questions
                 if one.answers
             ]
-    chosen = np.random.default_rng(7).permutation(len(questions))[:limit]
+    sample = np.random.default_rng(7).permutation(len(questions))[:limit]
     pieces = [
         Piece(id, n, title, passage.text, passage.ids)
         for id, (title, text) in texts.items()
         for n, passage in enumerate(split(text, tokenizer))
     ]
-    return pieces, [questions[n] for n in sorted(chosen)]
+    return pieces, [questions[n] for n in sorted(sample)]
 
 
 def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator[tuple[str, str, str]]:
@@ -130,7 +130,7 @@ def scores(
         key = keys.passage("bench", piece.document, piece.number)
         index.put(key, piece.title, piece.text)
         places[key] = len(places)
-    scored = []
+    scores = []
     for need, vector in zip(needs, asks, strict=True):
         terms = query(keys.normalise_question(need.question))
         words = np.zeros(len(pieces))
@@ -138,7 +138,7 @@ def scores(
             words[places[key]] = score
         cosines = embedding.cosine(of @ vector)
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
-        scored.append(
+        scores.append(
             Scores(
                 bm25.total_idf(terms, index.statistics(terms)),
                 words[best],
@@ -147,7 +147,7 @@ def scores(
                 need.documents,
             )
         )
-    return scored
+    return scores
 
 
 def recalls(scored: Sequence[Scores], score: Callable[[Scores], NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -89,21 +89,21 @@ def alone(encoder: Path, paragraphs: list[squad.Paragraph]) -> float:
 
 
 async def measure(engine: Engine, encoder: Path, each: int) -> None:
-    measured = Measured(engine, squad.read(SQUAD), each)
-    without = await measured.ingest("bench", 0)
-    before = alone(encoder, measured.part(0))
+    corpus = Measured(engine, squad.read(SQUAD), each)
+    without = await corpus.ingest("bench", 0)
+    before = alone(encoder, corpus.part(0))
     await dense.push(engine, encoder)
-    rate = await measured.rate("bench")
-    raw = (before + alone(encoder, measured.part(0))) / 2
+    rate = await corpus.rate("bench")
+    raw = (before + alone(encoder, corpus.part(0))) / 2
     print(f"  encoded: {rate:.1f} passages/s, the network alone {raw:.1f}: {rate / raw:.2f} (wanted >= 0.8)")
-    with_encoder = await measured.ingest("bench", 1)
+    with_encoder = await corpus.ingest("bench", 1)
     print(
         f"  ingest: {with_encoder:.0f} documents/s with an encoder, {without:.0f} without: {with_encoder / without:.2f}"
     )
-    meanwhile = await measured.asked("bench", 0)
-    left = await measured.encoded("bench")
-    await measured.rate("bench")
-    after = await measured.asked("bench", QUESTIONS)
+    meanwhile = await corpus.asked("bench", 0)
+    left = await corpus.encoded("bench")
+    await corpus.rate("bench")
+    after = await corpus.asked("bench", QUESTIONS)
     print(
         f"  questions, p50: {meanwhile * 1e3:.0f} ms while {left[1] - left[0]} passages were left to encode, "
         f"{after * 1e3:.0f} ms afterwards: {meanwhile / after:.2f} (wanted <= 1.1)"

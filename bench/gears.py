@@ -146,17 +146,17 @@ def unregistered(client: Redis) -> None:
 
 def missed(port: int, gets: int, how: str) -> tuple[list[float], list[float]]:
     """(seconds of plain GETs of keys that are not there, seconds of those that a function answers), in turns."""
-    plain, hooked = list[float](), list[float]()
+    plain, misses = list[float](), list[float]()
     with Redis(port=port) as client:
         registered(client, MISS.format(how=how))
         assert client.get("bench:miss:0") == b"x"
         for n in range(-gets // 10, gets):
-            for times, key in ((plain, f"bench:none:{n}"), (hooked, f"bench:miss:{n}")):
+            for times, key in ((plain, f"bench:none:{n}"), (misses, f"bench:miss:{n}")):
                 seconds = seconds_of(lambda key=key: client.get(key))
                 if n >= 0:
                     times.append(seconds)
         unregistered(client)
-    return plain, hooked
+    return plain, misses
 
 
 def hsets(client: Redis, count: int, pipelined: int) -> float:

@@ -14,21 +14,21 @@ VALUE = b'{"spans": "' + b"x" * 2_000 + b'"}'  # about as long as a shard's answ
 
 def main() -> None:
     with temporary_cluster(shards=1) as cluster, Redis(port=cluster.state.port) as client:
-        hooked, plain = keys.answer("bench", "06S", 1, "m", 5, "who"), "plain:bench"
-        client.set(hooked, VALUE)
+        hook_key, plain = keys.answer("bench", "06S", 1, "m", 5, "who"), "plain:bench"
+        client.set(hook_key, VALUE)
         client.set(plain, VALUE)
-        times: dict[str, list[float]] = {hooked: [], plain: []}
+        times: dict[str, list[float]] = {hook_key: [], plain: []}
         for i in range(-ROUNDS // 10, ROUNDS):
-            for key in (hooked, plain) if i % 2 else (plain, hooked):
+            for key in (hook_key, plain) if i % 2 else (plain, hook_key):
                 seconds = seconds_of(lambda key=key: client.get(key))
                 if i >= 0:
                     times[key].append(seconds)
         calls = client.info("commandstats")
         assert "cmdstat_shardqa.get" in calls, "the hook did not run: the answer function is not registered"
-    ratio = sorted(times[hooked])[ROUNDS // 2] / sorted(times[plain])[ROUNDS // 2]
+    ratio = sorted(times[hook_key])[ROUNDS // 2] / sorted(times[plain])[ROUNDS // 2]
     print(f"cached GET, {ROUNDS:,} each, {len(VALUE):,} bytes, one connection, {machine.label()}")
     print(f"  plain GET          {percentiles(times[plain])}")
-    print(f"  through the hook   {percentiles(times[hooked])}")
+    print(f"  through the hook   {percentiles(times[hook_key])}")
     print(f"  p50 ratio          {ratio:.2f}x (wanted <= 1.5x)")
 
 

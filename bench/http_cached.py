@@ -78,13 +78,13 @@ async def measure(host: str, port: int, request: bytes, connections: int) -> dic
     ]
     start, before = time.perf_counter(), processor_seconds(pid)
     await asyncio.sleep(SECONDS)
-    seconds, count, used = time.perf_counter() - start, len(times), processor_seconds(pid) - before
+    seconds, count, processor = time.perf_counter() - start, len(times), processor_seconds(pid) - before
     for client in clients:
         client.stop = True
     await asyncio.sleep(0.1)
     p50, p99 = (round(1000 * percentile(times[:count], share), 3) for share in (0.5, 0.99))
     row = {"connections": connections, "per_second": round(count / seconds), "p50_ms": p50, "p99_ms": p99}
-    return {**row, "cpu_us": round(1e6 * used / count)}
+    return {**row, "cpu_us": round(1e6 * processor / count)}
 
 
 async def main(url: str, question: str, corpus: str) -> None:

@@ -54,19 +54,19 @@ def shards_of(paragraphs: Split, count: int) -> list[Index]:
 
 
 def measure(shards: Sequence[Index], questions: Sequence[squad.SquadQuestion]) -> Measured:
-    measured = Measured([], [], [])
+    figures = Measured([], [], [])
     for question in questions:
         terms = query(keys.normalise_question(question.text))
         statistics = total(shard.statistics(terms) for shard in shards)
         for shard in shards:
             start = perf_counter()
             shard.rank(terms, statistics, PASSAGES)
-            measured.seconds.append(perf_counter() - start)
+            figures.seconds.append(perf_counter() - start)
         found = ranked(shards, terms, PASSAGES)
         documents = list(dict.fromkeys(keys.parse_passage(key).document for key, _ in found))
-        measured.ranks.append(documents.index(question.document) + 1 if question.document in documents else None)
-        measured.lists.append(found)
-    return measured
+        figures.ranks.append(documents.index(question.document) + 1 if question.document in documents else None)
+        figures.lists.append(found)
+    return figures
 
 
 def ranked(

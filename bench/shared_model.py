@@ -68,7 +68,7 @@ def main() -> None:
                 outputs.append(caller.run("m", [rows])[0])
             after = proportional(clients)
             files = list((folder / "models").iterdir())
-            shared = median_ms(lambda: callers[0].run("m", [rows]))
+            together = median_ms(lambda: callers[0].run("m", [rows]))
             for caller in callers:
                 caller.model_delete("m")
             deadline = time.monotonic() + 30
@@ -86,7 +86,7 @@ def main() -> None:
         f"  {after / size:.2f} times the model in all (wanted {WANTED}), the model itself {(after - before) / size:.2f}"
     )
     print(f"  files: {len(files)} while stored, {left} after the last key was deleted")
-    print(f"  a run of {ROWS} rows: {shared / own:.2f}x of a session of its own")
+    print(f"  a run of {ROWS} rows: {together / own:.2f}x of a session of its own")
 
 
 if __name__ == "__main__":

@@ -213,13 +213,13 @@ def main(
         encoder = Encoder(cache / f"{name}.npz")
         corpus = corpus_of(documents_of(name, cache), encoder)
         own = [one for one in questions if one.corpus == name]
-        lost = [one.quote for one in own if not answering(corpus, one)]
+        losses = [one.quote for one in own if not answering(corpus, one)]
         print(
             f"{name}: {corpus.index.table.count_of_documents()} documents, {len(corpus.index)} passages, "
             f"{len(own)} questions",
             flush=True,
         )
-        for quote in lost:
+        for quote in losses:
             print(f"  no passage has: {quote}")
         for one in own:
             figures.ask(corpus, one, encoder)

@@ -232,19 +232,19 @@ def p99(replies: list[Asked]) -> float:
 
 async def explore(putting: Putting, url: str, questions: list[str], seed: int, count: int) -> list[Beside]:
     """Puts each case once; prints and returns them, the worst first."""
-    ranked = [Beside(case, []) for case, _ in zip(cases(random.Random(seed)), range(count), strict=False)]
+    order = [Beside(case, []) for case, _ in zip(cases(random.Random(seed)), range(count), strict=False)]
     asking = Asking(url, questions)
     await asyncio.sleep(QUIET_SECONDS)
     quiet = [(time.monotonic() - QUIET_SECONDS / 2, time.monotonic())]
-    for beside in ranked:
+    for beside in order:
         await putting.weigh(beside)
     replies = asking.end()
     base = p99(within(replies, quiet))
-    ranked.sort(key=lambda beside: -p99(within(replies, beside.windows)))
-    for beside in ranked:
+    order.sort(key=lambda beside: -p99(within(replies, beside.windows)))
+    for beside in order:
         during = within(replies, beside.windows)
         print(f"  {p99(during) / base:5.1f}x {beside.memory:5.1f}x memory {_faults(during)} faults  {_told(beside)}")
-    return ranked
+    return order
 
 
 async def judge(putting: Putting, url: str, questions: list[str], beside: Beside, repeats: int) -> None:

@@ -22,7 +22,7 @@ def write_table(path: Path, rows: int, width: int = 1024) -> None:
     """
     x = helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", width])
-    made = helper.make_model(
+    model = helper.make_model(
         helper.make_graph([helper.make_node("Gather", ["w", "x"], ["y"])], "table", [x], [y]),
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,
@@ -30,10 +30,10 @@ def write_table(path: Path, rows: int, width: int = 1024) -> None:
     size = rows * width * 4
     weight = TensorProto(dims=(rows, width), data_type=TensorProto.FLOAT, name="w").SerializeToString()
     weight += _head(TensorProto.RAW_DATA_FIELD_NUMBER, size)
-    graph = made.graph.SerializeToString() + _head(GraphProto.INITIALIZER_FIELD_NUMBER, len(weight) + size) + weight
-    made.ClearField("graph")
+    graph = model.graph.SerializeToString() + _head(GraphProto.INITIALIZER_FIELD_NUMBER, len(weight) + size) + weight
+    model.ClearField("graph")
     with path.open("wb") as file:
-        file.write(made.SerializeToString() + _head(ModelProto.GRAPH_FIELD_NUMBER, len(graph) + size) + graph)
+        file.write(model.SerializeToString() + _head(ModelProto.GRAPH_FIELD_NUMBER, len(graph) + size) + graph)
         start = file.tell()
         file.truncate(start + size)
         for row in (0, rows // 2, rows - 1):

@@ -82,13 +82,13 @@ def main() -> None:
     arguments = parser.parse_args()
     listed = faults()
     check(listed)
-    count = caught = 0
+    count = catches = 0
     for fault in listed:
         if arguments.only not in fault.file:
             continue
         before = time.monotonic()
         good = is_caught(fault)
-        count, caught = count + 1, caught + good
+        count, catches = count + 1, catches + good
         line = (
             f"{'caught  ' if good else 'SURVIVED'} {time.monotonic() - before:4.0f} s  {fault.file}: {fault.new[:80]}"
         )
@@ -96,7 +96,7 @@ def main() -> None:
         if arguments.out:
             with arguments.out.open("a") as out:
                 out.write(line + "\n")
-    print(f"{caught} of {count} caught")
+    print(f"{catches} of {count} caught")
 
 
 if __name__ == "__main__":

@@ -314,17 +314,17 @@ OpenPage = Callable[..., "Page"]
 @pytest.fixture
 def open_page(browser: "Browser") -> Iterator[OpenPage]:
     """Opens pages of a server; afterwards no page may have met an error or asked another server for anything."""
-    opened: list[tuple[Watched, str]] = []
+    pages: list[tuple[Watched, str]] = []
 
     def open_page(server: Server, path: str | None = None, **options: Any) -> "Page":
         watched = Watched(browser, server.url, **options)
-        opened.append((watched, server.url))
+        pages.append((watched, server.url))
         if path is not None:
             watched.page.goto(path)
         return watched.page
 
     yield open_page
-    for watched, url in opened:
+    for watched, url in pages:
         watched.context.close()
         assert watched.errors == []
         assert [address for address in watched.requests if not address.startswith((url, "data:"))] == []

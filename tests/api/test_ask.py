@@ -149,7 +149,7 @@ def test_any_id_finds_its_document(http: httpx.Client, corpus: str, put: Put, na
 
 
 def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> None:
-    sent: list[Any] = [
+    documents: list[Any] = [
         {"id": "good", "corpus": corpus, "text": TOWER},
         {"id": "empty", "corpus": corpus, "text": " \n"},
         {"id": "good", "corpus": corpus, "text": MILL},
@@ -158,7 +158,7 @@ def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> No
         {"id": "wrong", "text": 7, "size": 1},
         "not even an object",
     ]
-    reply = http.post("/v1/documents", json=sent)
+    reply = http.post("/v1/documents", json=documents)
     outcomes = reply.json()
     assert reply.status_code == 207
     assert (outcomes["taken"], outcomes["refused"]) == (1, 6)

@@ -148,13 +148,13 @@ def test_nobody_there_is_told_with_the_address() -> None:
 
 def failing(replies: list[Response]) -> tuple[ASGIApp, list[str]]:
     """An app that gives one reply after the other, the last again and again, and the methods it was sent."""
-    seen = list[str]()
+    methods = list[str]()
 
     async def reply(request: Request) -> Response:
-        seen.append(request.method)
-        return replies[min(len(seen), len(replies)) - 1]
+        methods.append(request.method)
+        return replies[min(len(methods), len(replies)) - 1]
 
-    return Starlette(routes=[Route("/{path:path}", reply, methods=["GET", "POST", "DELETE"])]), seen
+    return Starlette(routes=[Route("/{path:path}", reply, methods=["GET", "POST", "DELETE"])]), methods
 
 
 BUSY = PlainTextResponse("busy", 503, {"Retry-After": "0"})
@@ -182,12 +182,12 @@ def test_what_does_not_pass_is_asked_once(serve: Serve, reply: Response, message
 
 
 def test_a_client_without_retries_left_adds_no_load(serve: Serve) -> None:
-    app, seen = failing([BUSY])
+    app, methods = failing([BUSY])
     with Client(serve(app).url, retries=Retries(attempts=5, burst=1, share=0)) as client:
         for _ in range(3):
             with pytest.raises(RequestFailed):
                 client.ready()
-    assert len(seen) == 4  # one retry for all three
+    assert len(methods) == 4  # one retry for all three
 
 
 def test_a_document_that_an_attempt_before_deleted_is_deleted(serve: Serve) -> None:

@@ -100,13 +100,13 @@ def asked_of(operation: str, corpus: str) -> tuple[str, str, object]:
 
 
 def expected(operation: str, name: str) -> int:
-    needed, path, _, status = TABLE[operation]
-    if needed is None:
+    scope, path, _, status = TABLE[operation]
+    if scope is None:
         return status
     if name == "nobody":
         return 401
     scopes = KEYS[name]["scopes"]
-    if needed not in scopes and "admin" not in scopes:
+    if scope not in scopes and "admin" not in scopes:
         return 403
     return 403 if name == "elsewhere" and path not in OF_NO_CORPUS and operation != "POST /v1/files" else status
 
@@ -137,25 +137,25 @@ def scope_in(operation: dict[str, Any]) -> str | None:
 
 def test_the_table_has_every_operation() -> None:
     paths = create_app(Settings(redis=NOBODY)).openapi()["paths"]
-    described = {
+    scopes = {
         f"{method.upper()} {path}": scope_in(one)
         for path, operations in paths.items()
         for method, one in operations.items()
     }
-    assert described == {operation: needed for operation, (needed, *_) in TABLE.items()}
+    assert scopes == {operation: needed for operation, (needed, *_) in TABLE.items()}
 
 
 @pytest.mark.usefixtures("filled")
 def test_each_key_gets_what_the_table_says(locked: Server, corpus: str, keys_of: Keys) -> None:
-    found = {
+    codes = {
         (operation, name): send(locked, method, path, key, body)[0]
         for operation in TABLE
         for method, path, body in [asked_of(operation, corpus)]
         for name, key in keys_of.items()
     }
-    wanted = {(operation, name): expected(operation, name) for operation, name in found}
+    wanted = {(operation, name): expected(operation, name) for operation, name in codes}
     again = {200, 201}  # what was added is there already
-    assert {at: status for at, status in found.items() if status != wanted[at] and {status, wanted[at]} != again} == {}
+    assert {at: status for at, status in codes.items() if status != wanted[at] and {status, wanted[at]} != again} == {}
 
 
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -179,20 +179,20 @@ ELSEWHERE = {400, 404, 405}  # no such address
 @pytest.mark.usefixtures("filled")
 def test_no_spelling_of_an_address_passes_the_gate(locked: Server, corpus: str, keys_of: Keys) -> None:
     wrong: dict[tuple[str, ...], int] = {}
-    for operation, (needed, *_) in TABLE.items():
+    for operation, (scope, *_) in TABLE.items():
         method, address, body = asked_of(operation, corpus)
         path, mark, query = address.partition("?")
         twice = f"{path}?{query}&{query}" if query else f"{path}?a=1&a=2"
         spelt = {name: spell(path) + mark + query for name, spell in SPELLINGS.items()} | {"twice": twice}
-        name = "ingest" if needed == "metrics" else "metrics"  # a key without the scope
+        name = "ingest" if scope == "metrics" else "metrics"  # a key without the scope
         for spelling, written in spelt.items():
             for who, allowed in (("nobody", {401}), (name, {403})):
                 status, _ = send(locked, method, written, keys_of[who], body)
-                if needed is not None and status not in allowed | ELSEWHERE:
+                if scope is not None and status not in allowed | ELSEWHERE:
                     wrong[operation, spelling, who] = status
         for other in ("HEAD", "OPTIONS"):
             status, _ = send(locked, other, address, None)
-            if needed is not None and status not in ({401, 405} if other == "HEAD" else {405}):
+            if scope is not None and status not in ({401, 405} if other == "HEAD" else {405}):
                 wrong[operation, other] = status
     assert wrong == {}
 

@@ -98,12 +98,12 @@ def test_types_name_every_method() -> None:
 def test_types_have_the_fields_of_the_models() -> None:
     types = (PAGE / "shardqa.d.ts").read_text()
     declared = re.findall(r"^export interface (\w+)( extends \w+)? \{\n(.*?)^\}", types, re.MULTILINE | re.DOTALL)
-    renamed = {"ProblemDetails": "Problem", "AskOptions": "Question"}
+    other_names = {"ProblemDetails": "Problem", "AskOptions": "Question"}
     fields = {name: set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) for name, _, body in declared}
     fields["Question"] |= fields["AskOptions"]
     fields["AskOptions"] |= {"question"}
     models = {**vars(places), **vars(schema), **vars(http_schema), **vars(filters)}
-    of_model = {name: set(models[renamed.get(name, name)].model_fields) for name in fields}
+    of_model = {name: set(models[other_names.get(name, name)].model_fields) for name in fields}
     assert len(fields) > 15
     assert fields == of_model
 

@@ -87,12 +87,12 @@ def test_a_key_is_good_for_its_corpora_only(locked: Server, filled: str, key_of:
 def test_of_several_corpora_a_key_must_be_good_for_each_and_a_star_means_its_own(
     locked: Server, filled: str, root: httpx.Client, key_of: KeyOf
 ) -> None:
-    other, hidden = f"{filled}-b", f"{filled}-c"
-    for name in (other, hidden):
+    other, secret = f"{filled}-b", f"{filled}-c"
+    for name in (other, secret):
         sent = {"corpus": name, "text": "Cy Moen built the barn.", "metadata": {"year": 2000}}
         assert root.post("/v1/documents", json=sent).status_code == 201
     key = key_of(scopes=["ask"], corpora=[filled, other])
-    for corpora in ([filled, hidden], f"{filled},{hidden}"):
+    for corpora in ([filled, secret], f"{filled},{secret}"):
         problem(ask(locked, corpora, key), 403, "not_allowed")
     for corpora in ([filled, other], "*"):
         reply = ask(locked, corpora, key).json()
@@ -168,7 +168,7 @@ def requests_of(client: Any, id_: str) -> int:
 
 def test_processes_count_the_requests_of_a_key_together(cluster: LocalCluster, locked: Server, tmp_path: Path) -> None:
     id_, key = store_key(cluster, scopes=["ask"], per_minute=20)
-    served = 0
+    count = 0
     with (
         running_api(tmp_path, redis=cluster.seed(), http_keys="all") as server,
         locked.client(headers=bearer(key)) as first,
@@ -176,9 +176,9 @@ def test_processes_count_the_requests_of_a_key_together(cluster: LocalCluster, l
     ):
 
         def is_refused() -> bool:
-            nonlocal served
+            nonlocal count
             reply = second.get("/v1/formats")
-            served += reply.status_code == 200
+            count += reply.status_code == 200
             return reply.status_code == 429
 
         wait_until(lambda: first.get("/v1/formats").status_code == 200, "the key is known")
@@ -187,7 +187,7 @@ def test_processes_count_the_requests_of_a_key_together(cluster: LocalCluster, l
         with cluster_client(cluster) as client:
             wait_until(lambda: requests_of(client, id_) >= 18, "the first says what it served")
         wait_until(is_refused, "the other process knows what the first served")
-    assert served < 20, "one that counted alone would serve them all"
+    assert count < 20, "one that counted alone would serve them all"
 
 
 def program(cluster: LocalCluster, *words: str) -> subprocess.CompletedProcess[str]:

@@ -91,12 +91,12 @@ def test_one_more_than_the_limit_is_refused_at_once_and_served_later(
     slow: Slow, client: httpx.Client, metrics: Metrics
 ) -> None:
     with ThreadPoolExecutor(2) as pool:
-        served = [pool.submit(client.get, "/v1/slow") for _ in range(2)]
-        for _ in served:
+        calls = [pool.submit(client.get, "/v1/slow") for _ in range(2)]
+        for _ in calls:
             assert slow.started.acquire(timeout=60)
         refused = client.get("/v1/more")
         slow.go.set()
-        assert [one.result().status_code for one in served] == [200, 200]
+        assert [one.result().status_code for one in calls] == [200, 200]
     problem(refused, 429, "too_many_requests")
     assert int(refused.headers["Retry-After"]) >= 1
     assert client.get("/v1/more").status_code == 200
@@ -196,21 +196,21 @@ def test_a_client_that_does_not_read_is_given_up_and_no_fault_of_the_server(
     async def large() -> Response:
         return Response(b"y" * 50_000_000)
 
-    ended = threading.Event()
-    sent = 0
+    end = threading.Event()
+    size = 0
 
     async def noted(scope: Scope, receive: Receive, send: Send) -> None:
         async def counted(message: Message) -> None:
-            nonlocal sent
-            sent += len(message.get("body", b""))
+            nonlocal size
+            size += len(message.get("body", b""))
             await send(message)
 
         await behind(app, metrics)(scope, receive, counted)
-        ended.set()
+        end.set()
 
     with serve(noted).connect(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n"):
-        assert ended.wait(10)
-    assert sent < 50_000_000
+        assert end.wait(10)
+    assert size < 50_000_000
     assert "Traceback" not in caplog.text
 
 

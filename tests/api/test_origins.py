@@ -86,8 +86,8 @@ def test_a_search_box_of_another_site_answers_and_leads_to_documents(
     with open_api.client() as client:
         client.post("/v1/documents", json={"id": "mill/1", "corpus": corpus, "title": "<i>Mill</i>", "text": mill})
     address = f"/box?{urlencode({'api': open_api.url, 'corpus': corpus})}"
-    watched = Watched(browser, elsewhere.url)
-    page = watched.page
+    watch = Watched(browser, elsewhere.url)
+    page = watch.page
     page.goto(address)
     page.get_by_label("Ask the handbook").fill("Who built the mill?")
     page.get_by_role("button", name="Ask").click()
@@ -105,8 +105,8 @@ def test_a_search_box_of_another_site_answers_and_leads_to_documents(
     page.locator("shardqa-search").evaluate("box => box.ask('When was the mill built?')")
     page.locator("[part=answer]", has_text="1871").wait_for()
     assert page.get_by_role("link").get_attribute("href") == f"/at/mill%2F1#{mill.index('1871')}"
-    watched.context.close()
-    assert [error for error in watched.errors if "style" not in error] == []
+    watch.context.close()
+    assert [error for error in watch.errors if "style" not in error] == []
 
 
 def test_the_search_box_is_small() -> None:

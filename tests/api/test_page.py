@@ -33,12 +33,12 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "i
 @pytest.fixture
 def filled(http: httpx.Client, corpus: str) -> str:
     """This test's corpus, with the mill and a hostile document."""
-    sent = [
+    documents = [
         {"id": "mill/1", "corpus": corpus, "title": "The mill", "text": MILL},
         {"id": "lamps", "corpus": corpus, "title": "Lamps", "text": LAMPS},
         {"id": "<i>ship</i>", "corpus": corpus, "title": "<u>The ship</u>", "text": HOSTILE, "source": SOURCE},
     ]
-    assert http.post("/v1/documents", json=sent).status_code == 200
+    assert http.post("/v1/documents", json=documents).status_code == 200
     return corpus
 
 

@@ -33,13 +33,13 @@ def test_an_explanation_has_the_answer_and_its_parts(http: httpx.Client, filled:
 
 
 def test_a_question_of_a_batch_that_fails_harms_no_other(http: httpx.Client, filled: str) -> None:
-    sent = [{"question": QUESTION, "corpus": filled}, {"question": "?"}, {"question": QUESTION, "corpus": "nobody"}]
-    results = http.post("/v1/ask/batch", json={"questions": sent}).json()["results"]
+    asks = [{"question": QUESTION, "corpus": filled}, {"question": "?"}, {"question": QUESTION, "corpus": "nobody"}]
+    results = http.post("/v1/ask/batch", json={"questions": asks}).json()["results"]
     assert [one["status"] for one in results] == [200, 422, 404]
     assert results[0]["answer"]["answer"] == "Ada Holm"
     assert [one["problem"]["code"] for one in results[1:]] == ["empty_question", "unknown_corpus"]
     assert http.post("/v1/ask/batch", json={"questions": []}).status_code == 422
-    assert http.post("/v1/ask/batch", json={"questions": sent[:1] * 101}).status_code == 422
+    assert http.post("/v1/ask/batch", json={"questions": asks[:1] * 101}).status_code == 422
 
 
 def events(reply: httpx.Response) -> list[tuple[str, dict[str, object]]]:

@@ -15,12 +15,12 @@ v1 = tf.compat.v1
 
 def graph() -> bytes:
     """Two ends and two middles: mul = a * b, [n, 2]; said = words."""
-    with tf.Graph().as_default() as made:
+    with tf.Graph().as_default() as graph:
         a, b = (v1.placeholder(tf.float32, [None, 2], name=name) for name in ("a", "b"))
         tf.multiply(a, b, name="mul")
         tf.identity(v1.placeholder(tf.string, [None], name="words"), name="said")
         tf.identity(v1.placeholder(tf.bfloat16, [None], name="brains"), name="same")
-    return bytes(made.as_graph_def().SerializeToString())
+    return bytes(graph.as_graph_def().SerializeToString())
 
 
 def lite() -> bytes:

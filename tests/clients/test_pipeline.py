@@ -92,14 +92,14 @@ def shape(result: Any) -> Any:
 def test_it_gives_the_spans_that_the_pipeline_of_transformers_gives(
     python: Path, checkpoint: Path, reader: QuestionAnswering, tmp_path: Path
 ) -> None:
-    given = calls()
-    (tmp_path / "calls.json").write_text(json.dumps(given))
+    arguments = calls()
+    (tmp_path / "calls.json").write_text(json.dumps(arguments))
     words = [str(python), str(HERE / "pipeline_oracle.py"), str(checkpoint)]
     words += [str(tmp_path / name) for name in ("calls.json", "out.json")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     theirs = json.loads((tmp_path / "out.json").read_text())["results"]
-    ours = [reader(**call) for call in given]
+    ours = [reader(**call) for call in arguments]
     assert [shape(one) for one in ours] == [shape(one) for one in theirs]
     pairs = list(zip(flat(ours), flat(theirs), strict=True))
     wrong = [(a, b) for a, b in pairs if (a["start"], a["end"], a["answer"]) != (b["start"], b["end"], b["answer"])]

@@ -26,14 +26,14 @@ def shards(cluster: LocalCluster, corpus: str) -> Iterator[Shards]:
 @pytest.fixture
 def connect(corpus: str) -> Iterator[Callable[[LocalCluster], Shards]]:
     """Gives the same of clusters that a test starts itself."""
-    opened: list[Shards] = []
+    parts: list[Shards] = []
 
     def connect(cluster: LocalCluster) -> Shards:
-        opened.append(Shards(cluster, corpus))
-        return opened[-1]
+        parts.append(Shards(cluster, corpus))
+        return parts[-1]
 
     yield connect
-    for shards in opened:
+    for shards in parts:
         shards.close()
 
 

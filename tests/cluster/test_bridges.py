@@ -95,14 +95,14 @@ async def test_shards_follow_titles_as_one_index_does(engine: Engine) -> None:
 
 
 async def test_the_second_document_is_read_and_the_explanation_says_how_it_was_found(engine: Engine) -> None:
-    explained = await engine.explain(QUESTIONS[0], k=2)
-    film, person = explained.passages[:2]
+    explanation = await engine.explain(QUESTIONS[0], k=2)
+    film, person = explanation.passages[:2]
     assert (film.document, person.document) == ("film-0", "person-0")
     assert person.why is not None
     assert person.why.bridge is not None
     assert person.why.score == person.score
     assert (person.why.bridge.title, person.why.bridge.passage) == ("odil marchetti", film.key)
-    assert any((edge.source, edge.target) == (film.key, person.key) for edge in explained.graph.edges)
+    assert any((edge.source, edge.target) == (film.key, person.key) for edge in explanation.graph.edges)
     assert film.why is not None
     assert film.why.bridge is None
 

@@ -25,21 +25,21 @@ async def put_all(engine: Engine) -> None:
 
 async def test_pages_hold_every_document_once_with_what_is_known_of_it(engine: Engine, corpus: str) -> None:
     await put_all(engine)
-    listed, cursor = [], None
+    documents, cursor = [], None
     while True:
         page = await engine.catalogue.documents(limit=7, cursor=cursor)
         assert len(page.documents) == 7 or page.cursor is None
-        listed += page.documents
+        documents += page.documents
         cursor = page.cursor
         if cursor is None:
             break
-    assert sorted(one.id for one in listed) == IDS
-    first = next(one for one in listed if one.id == IDS[0])
+    assert sorted(one.id for one in documents) == IDS
+    first = next(one for one in documents if one.id == IDS[0])
     assert (first.title, first.metadata, first.passages) == (f"T{IDS[0]}", {"n": 0}, 1)
     assert first.bytes == len(f"The mill of {IDS[0]} is old.".encode())
     info = (await engine.catalogue.corpus(corpus)).corpus
     assert info is not None
-    assert (info.documents, info.bytes) == (40, sum(one.bytes for one in listed))
+    assert (info.documents, info.bytes) == (40, sum(one.bytes for one in documents))
 
 
 async def test_a_page_after_a_document_that_is_gone_goes_on_behind_it(engine: Engine, corpus: str) -> None:

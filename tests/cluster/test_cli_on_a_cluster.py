@@ -197,7 +197,7 @@ def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_pa
         try:
             assert json.loads(watching.stdout.readline())["documents"] == 1
             assert "watching docs" in watching.stderr.readline()
-            written = removed = 0
+            written = removals = 0
             for n in range(50):  # a watcher that has just begun may miss what is written at once
                 (tmp_path / "docs" / "weir.txt").write_text(f"The weir is new {n}.")
                 if select.select([watching.stdout], [], [], 2)[0]:
@@ -205,9 +205,9 @@ def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_pa
                     break
             assert written == 1
             (tmp_path / "docs" / "mill.txt").unlink()
-            while not removed:
-                removed = json.loads(watching.stdout.readline())["removed"]
-            assert removed == 1
+            while not removals:
+                removals = json.loads(watching.stdout.readline())["removed"]
+            assert removals == 1
             watching.send_signal(signal.SIGINT)
             assert watching.wait(30) == 130
         finally:

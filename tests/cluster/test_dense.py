@@ -135,14 +135,14 @@ async def test_the_corpus_that_was_asked_last_is_encoded_first(one_shard: LocalC
             await asyncio.gather(*map(engine.documents.put, documents))
         await engine.ask("Which tower stands in Ostby?")
         await dense.push(engine, encoder)
-        seen = list[dict[str, int | None]]()
+        looks = list[dict[str, int | None]]()
 
         async def is_encoded() -> bool:
-            seen.append({one.name: one.encoded for one in (await engine.catalogue.corpora()).corpora})
-            return seen[-1]["first"] == len(TEXTS)
+            looks.append({one.name: one.encoded for one in (await engine.catalogue.corpora()).corpora})
+            return looks[-1]["first"] == len(TEXTS)
 
         await until(is_encoded)
-        assert all(one["asked"] == len(TEXTS) for one in seen if one["first"])
+        assert all(one["asked"] == len(TEXTS) for one in looks if one["first"])
 
 
 async def test_three_shards_rank_by_vectors_as_one_index_does_once_there_are_any(

@@ -103,12 +103,12 @@ def place(answer: Answer) -> tuple[object, ...]:
 async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: LocalCluster, engine: Engine) -> None:
     before = await answers(engine)
     assert [answer.answer for answer in before] == NAMES
-    lost = towns_on(engine, port_of(doomed, 1))
+    towns = towns_on(engine, port_of(doomed, 1))
     with down(doomed, 1) as victim:
         partial = await answers(engine)
     assert {(answer.partial, *answer.failed) for answer in partial} == {(True, victim)}
     for town, name, answer in zip(TOWNS, NAMES, partial, strict=True):
-        assert town in lost or answer.answer == name
+        assert town in towns or answer.answer == name
     after = await answers(engine)
     assert [place(answer) for answer in after] == [place(answer) for answer in before]
     assert not any(answer.partial for answer in after)
@@ -250,12 +250,12 @@ async def test_a_hanging_node_that_would_keep_the_final_answer_does_not_keep_it_
 @pytest.fixture
 def swallowing() -> Iterator[int]:
     """A port of a host that is gone without a word: whoever connects waits. (Its queue of connections is full.)"""
-    with ExitStack() as opened:
-        host = opened.enter_context(socket.socket())
+    with ExitStack() as stack:
+        host = stack.enter_context(socket.socket())
         host.bind(("127.0.0.1", 0))
         host.listen(0)
         for _ in range(4):
-            caller = opened.enter_context(socket.socket())
+            caller = stack.enter_context(socket.socket())
             caller.setblocking(False)
             caller.connect_ex(host.getsockname())
         yield host.getsockname()[1]

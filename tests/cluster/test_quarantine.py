@@ -70,7 +70,7 @@ def test_a_document_that_is_read_to_its_end_is_no_suspect_any_more(
     shards = connect(start_cluster(shards=1))
     redis = shards.redis(shards.doc("bad"))
     redis.execute_command("RG.PYEXECUTE", POISON, "ID", "poison")
-    killed: list[int] = []
+    pids: list[int] = []
     for _ in range(2):
         with pytest.raises(ResponseError, match="the worker of this node died"):
             shards.ingest("bad", "POISON in the well")
@@ -78,7 +78,7 @@ def test_a_document_that_is_read_to_its_end_is_no_suspect_any_more(
         redis.execute_command("RG.PYEXECUTE", CURE)
         assert shards.ingest("bad", "POISON in the well")["changed"] is True
         shards.delete("bad")
-        killed.append(kill_worker(redis, but_not=killed))  # the next one is poisoned again
+        pids.append(kill_worker(redis, but_not=pids))  # the next one is poisoned again
         wait_until(lambda: redis.execute_command("RG.TRIGGER", "Shard"), "the worker is back")
 
 

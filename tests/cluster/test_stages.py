@@ -77,14 +77,14 @@ async def test_what_is_read_in_stages_is_an_answer_of_reading_all_too(
     in_stages: Engine, whole: Engine, question: str
 ) -> None:
     """It may be surer of it, having read fewer rivals. A stage's spans that are remembered are those of the whole."""
-    staged, all_read = await in_stages.ask(question), await whole.ask(question)
-    best = staged.n_best[0]
+    in_parts, all_read = await in_stages.ask(question), await whole.ask(question)
+    best = in_parts.n_best[0]
     place = best.document, best.start, best.end
     (same,) = (other for other in all_read.n_best if (other.document, other.start, other.end) == place)
     assert best == same.model_copy(update={"score": best.score})
     assert best.score >= same.score
     if question == UNSURE:
-        assert staged.n_best == all_read.n_best
+        assert in_parts.n_best == all_read.n_best
 
 
 async def test_the_two_ways_keep_their_answers_apart(in_stages: Engine, whole: Engine) -> None:

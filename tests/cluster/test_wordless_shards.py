@@ -38,16 +38,16 @@ async def other(settings: Settings) -> AsyncIterator[Engine]:
 
 async def sent_for(engine: Engine, question: str, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the triggers that an engine sends to rank the passages of a question."""
-    sent, on = Counter[str](), engine.shards.on
+    counts, on = Counter[str](), engine.shards.on
 
     async def count(node: Any, *args: Any, **more: Any) -> Any:
-        sent[str(args[1])] += 1
+        counts[str(args[1])] += 1
         return await on(node, *args, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(engine.shards, "on", count)
         await engine.ranking.rank(engine.question(question), 5)
-    return sent
+    return counts
 
 
 async def test_a_shard_that_holds_no_word_is_not_asked_to_rank(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,11 +204,11 @@ GB('ShardsIDReader').map(f).run()
 
 
 def test_a_shard_whose_worker_dies_leaves_the_execution_with_an_error(shards: list[Redis]) -> None:
-    harmed = send(shards[1], "CLUSTER", "MYID")
+    victim = send(shards[1], "CLUSTER", "MYID")
     code = f"""
 import asyncio
 async def f(id):
-    if id == {harmed!r}:
+    if id == {victim!r}:
         await asyncio.sleep(1000)
     return id
 GB('ShardsIDReader').map(f).run()
@@ -219,7 +219,7 @@ GB('ShardsIDReader').map(f).run()
     wait_until(lambda: listed(shards[0])[id] == "done", "the execution ends without it", 60)
     results, errors = send(shards[0], "RG.GETRESULTS", id)
     assert len(results) == 2
-    assert harmed not in results
+    assert victim not in results
     assert len(errors) == 1
     assert "shard 127.0.0.1" in errors[0]
     wait_until(lambda: answers(shards[1]), "the worker is back")

@@ -51,12 +51,12 @@ def test_an_execution_ends_on_all_shards_with_its_initiator(
     client = threading.Thread(target=ask)
     client.start()
     wait_until(lambda: any(map(marks, shards)), f"it is {phase}")
-    killed = kill_worker(initiator)
+    pid = kill_worker(initiator)
     client.join(60)
     assert len(replies) == 1
     assert ("worker" in replies[0]) is (not words)
     wait_until(lambda: not any(map(runs, others)), "the other shards have ended their parts", 60)
-    ready_worker(initiator, {killed})
+    ready_worker(initiator, {pid})
     assert not runs(initiator)
     assert send(initiator, "RG.PYEXECUTE", "GB('ShardsIDReader').count().run()") == [["3"], []]
     for shard in shards:

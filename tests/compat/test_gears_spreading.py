@@ -231,12 +231,12 @@ def test_functions_and_variables_survive_a_new_worker(shards: list[Redis]) -> No
 
 
 def test_registering_and_unregistering_wait_for_workers_that_are_being_restarted(shards: list[Redis]) -> None:
-    killed = kill_worker(shards[1])
+    pid = kill_worker(shards[1])
     register(shards[0], echo("spread-wait"), "spread-wait")
     assert triggered(shards, "spread-wait") == ["yes"] * 3
     (id,) = [entry["id"] for entry in registrations(shards[0]) if "spread-wait" in entry["PD"]]
     for shard in shards[1:]:
-        kill_worker(shard, {killed})
+        kill_worker(shard, {pid})
     wait_until(lambda: shards[2].info("shardqa")["shardqa_worker_state"] != "ready", "its end is seen")
     assert send(shards[2], "RG.UNREGISTER", id) == "OK"
     assert not any(id in registered_ids(shard) for shard in shards)

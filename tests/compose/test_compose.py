@@ -158,13 +158,13 @@ def test_the_password_is_no_argument_of_any_process(compose: Compose) -> None:
 
 
 def test_only_the_api_is_published_and_only_here(compose: Compose) -> None:
-    published = {
+    ports = {
         (container["Config"]["Labels"]["com.docker.compose.service"], binding["HostIp"])
         for container in compose.inspect()
         for bindings in (container["NetworkSettings"]["Ports"] or {}).values()
         for binding in bindings or ()
     }
-    assert published == {("api", "127.0.0.1")}
+    assert ports == {("api", "127.0.0.1")}
 
 
 @pytest.mark.parametrize("node", NODES)

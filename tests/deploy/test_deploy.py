@@ -216,15 +216,15 @@ def model_runs(times: int) -> ModelRuns:
 def serving(metrics: Metrics) -> Iterator[str]:
     """HOST:PORT of /metrics alone."""
 
-    served: list[int] = []
+    scrapes: list[int] = []
 
     class Tell(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             serve(metrics)
-            served.append(1)
-            body = metrics.text() + registration_metrics.text(registrations(len(served)))
-            body += model_metrics.text([model_runs(len(served))])
-            body += node_metrics.text([WorkerState("node:1", True, len(served), 0, 1)], "reader")
+            scrapes.append(1)
+            body = metrics.text() + registration_metrics.text(registrations(len(scrapes)))
+            body += model_metrics.text([model_runs(len(scrapes))])
+            body += node_metrics.text([WorkerState("node:1", True, len(scrapes), 0, 1)], "reader")
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.send_header("content-length", str(len(body)))

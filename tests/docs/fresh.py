@@ -28,9 +28,9 @@ def main() -> int:
         run(["git", "clone", "--quiet", str(ROOT), str(clone)], folder, environment)
         port, http = free_port(), free_port()
         settings = [f"PORT={port}", f"HTTP={http}"]
-        with subprocess.Popen(["make", "run", *settings], cwd=clone, env=environment) as served:
+        with subprocess.Popen(["make", "run", *settings], cwd=clone, env=environment) as process:
             try:
-                wait(f"http://127.0.0.1:{http}/readyz", served)
+                wait(f"http://127.0.0.1:{http}/readyz", process)
                 python = clone / ".venv" / "bin" / "python"
                 wheel = folder / "wheel"
                 words = ["-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheel), str(clone)]
@@ -43,7 +43,7 @@ def main() -> int:
                 command = [sys.executable, "-m", "pytest", "-q", "-rs", "tests/docs/test_sessions.py", *sys.argv[1:]]
                 return subprocess.run(command, cwd=ROOT, env={**os.environ, **reader}, check=False).returncode
             finally:
-                served.terminate()
+                process.terminate()
 
 
 def run(words: list[str], folder: Path, environment: dict[str, str]) -> None:

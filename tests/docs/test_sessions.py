@@ -73,7 +73,7 @@ def _with(environment: dict[str, str], python: Path, redis: str) -> dict[str, st
 def typed(commands: list[Command], folder: Path, environment: dict[str, str]) -> list[str]:
     """Types all commands into one shell; returns what each prints."""
     script = PRELUDE + "".join(f"{command.typed}\necho '{END}'\n" for command in commands)
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
         env=environment,
@@ -83,8 +83,8 @@ def typed(commands: list[Command], folder: Path, environment: dict[str, str]) ->
         timeout=110,
         check=False,
     )
-    printed = done.stdout.split(f"{END}\n")[:-1]
-    assert len(printed) == len(commands), done.stdout
+    printed = process.stdout.split(f"{END}\n")[:-1]
+    assert len(printed) == len(commands), process.stdout
     return printed
 
 
@@ -112,7 +112,7 @@ def _skip_without_torch(python: Path) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if programs(p)], ids=lambda page: page.name)
 def test_a_program_prints_what_its_comments_say(page: Path, reader: Reader, tmp_path: Path) -> None:
     for (code, expected), python in itertools.product(programs(page), reader.pythons):
-        done = subprocess.run(
+        process = subprocess.run(
             [python, "-c", reader.as_here(code)],
             cwd=tmp_path,
             env=reader.environment,
@@ -121,7 +121,7 @@ def test_a_program_prints_what_its_comments_say(page: Path, reader: Reader, tmp_
             timeout=110,
             check=False,
         )
-        assert done.stdout.splitlines() == expected, f"{python}: {done.stderr}"
+        assert process.stdout.splitlines() == expected, f"{python}: {process.stderr}"
 
 
 def test_the_snippet_for_node_runs_in_it(reader: Reader, tmp_path: Path) -> None:

@@ -89,22 +89,22 @@ class Soak:
 
     async def _one(self, harm: harms.Harm, engine: Engine, prober: Writer) -> None:
         begin = monotonic()
-        harmed = await asyncio.to_thread(harm, self.subject, self.chance)
-        watch = asyncio.create_task(asyncio.to_thread(harmed.watch))
+        fault = await asyncio.to_thread(harm, self.subject, self.chance)
+        watch = asyncio.create_task(asyncio.to_thread(fault.watch))
         asks, writes = await asyncio.gather(
-            self._until_whole(harmed, engine), self._until_written(harmed, engine, prober)
+            self._until_whole(fault, engine), self._until_written(fault, engine, prober)
         )
         await watch
-        failover = None if harmed.taken_over is None else harmed.taken_over - harmed.at
-        self.recoveries.append(Recovery(harmed.name, failover, asks, writes))
-        self.record.counts[f"harm: {harmed.name}"] += 1
-        print(f"  {monotonic():.1f} {harmed.name} {harmed.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
+        failover = None if fault.taken_over is None else fault.taken_over - fault.at
+        self.recoveries.append(Recovery(fault.name, failover, asks, writes))
+        self.record.counts[f"harm: {fault.name}"] += 1
+        print(f"  {monotonic():.1f} {fault.name} {fault.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
         if asks > PROBE_SECONDS:
             print(f"    the last question: {self.misses[-1][-1]}", flush=True)
-        await asyncio.to_thread(harmed.mend)
+        await asyncio.to_thread(fault.mend)
         await asyncio.to_thread(self.subject.wait_until_whole)
         if harm in HARMS_OF_NODES:
-            self.excluded.append((harmed.port, begin, monotonic()))
+            self.excluded.append((fault.port, begin, monotonic()))
 
     async def _until_whole(self, harmed: Harmed, engine: Engine) -> float:
         """Seconds from the harm until a question begun later was answered by all shards."""

@@ -138,14 +138,14 @@ def test_a_printed_violation_names_what_is_wrong_and_each_step() -> None:
 
 def test_only_a_kept_answer_may_be_behind_and_by_no_more_than_is_allowed() -> None:
     late = answered("Ada Lund", ONE, 3.5, 4)
-    kept, writes = replace(late, cached=True), [put(1, ONE, 0, 1), put(2, TWO, 2, 3)]
-    assert check([*writes, kept], lag=0.6) == []
-    assert largest_lag([*writes, kept]) == 0.5
-    assert [found.kind for found in check([*writes, kept], lag=0.4)] == ["stale"]
+    from_cache, writes = replace(late, cached=True), [put(1, ONE, 0, 1), put(2, TWO, 2, 3)]
+    assert check([*writes, from_cache], lag=0.6) == []
+    assert largest_lag([*writes, from_cache]) == 0.5
+    assert [found.kind for found in check([*writes, from_cache], lag=0.4)] == ["stale"]
     assert [found.kind for found in check([*writes, late], lag=0.6)] == ["stale"]
-    assert [found.kind for found in check([*writes, replace(kept, spans=(Span("mill", 0, 2, "no"),))], lag=9)] == [
-        "unknown"
-    ]
+    assert [
+        found.kind for found in check([*writes, replace(from_cache, spans=(Span("mill", 0, 2, "no"),))], lag=9)
+    ] == ["unknown"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.integers(1, 9), st.integers(0, 9)), max_size=30))

@@ -135,16 +135,16 @@ async def test_a_document_that_memory_has_room_for_in_part_is_refused_and_can_be
 async def test_deletes_make_room_for_documents(shards: Shards) -> None:
     names = [f"{KEPT} {number}" for number in range(MANY)]
     leave(shards.cluster, 100_000)
-    stored = await put_until_refused(shards, names)
-    assert 3 < len(stored) < MANY
-    for name in stored[::2]:
+    first = await put_until_refused(shards, names)
+    assert 3 < len(first) < MANY
+    for name in first[::2]:
         await shards.delete(name)
-    await until(lambda: shards.put(stored[0]), "there is room again")
-    for name in stored[1::2]:
+    await until(lambda: shards.put(first[0]), "there is room again")
+    for name in first[1::2]:
         assert await shards.look(name) is not None
     check_history(shards)
     bound(shards.cluster, 0, REFUSES)
-    for name in stored:
+    for name in first:
         await shards.delete(name)
 
 

@@ -23,8 +23,8 @@ def content(package: str, path: str) -> bytes:
 
 def folder(package: str) -> Path:
     """Returns where its files lie. Skips the test where the package can't be fetched."""
-    unpacked = FOLDER / package
-    if not unpacked.is_dir():
+    folder = FOLDER / package
+    if not folder.is_dir():
         if shutil.which("apt-get") is None:
             pytest.skip("there is no apt-get here")
         downloads = FOLDER / "downloads"
@@ -33,6 +33,6 @@ def folder(package: str) -> Path:
         files = sorted(downloads.glob(f"{package}_*.deb"))
         if not files:
             pytest.skip(f"apt-get can't fetch {package}: {fetched.stderr.strip()[:200]}")
-        subprocess.run(["dpkg-deb", "--extract", str(files[-1]), str(unpacked)], check=True)
+        subprocess.run(["dpkg-deb", "--extract", str(files[-1]), str(folder)], check=True)
         files[-1].unlink()
-    return unpacked
+    return folder

@@ -350,12 +350,12 @@ class FakeWorker:
         """Asks for a connection to each; JSON of what PING gives there, or of the error."""
         for number, node in enumerate(nodes):
             self.peers.send(struct.pack("<Q", number) + node.ljust(40)[:40])
-        found: dict[int, str] = {}
-        while len(found) < len(nodes):
+        answers: dict[int, str] = {}
+        while len(answers) < len(nodes):
             data, descriptors, _, _ = socket.recv_fds(self.peers, 12, 1)
             number, error = struct.unpack("<Qi", data)
-            found[number] = errno.errorcode[error] if error else pinged(descriptors[0])
-        self.send(REPLY, id, bulk(json.dumps([found[number] for number in range(len(nodes))])))
+            answers[number] = errno.errorcode[error] if error else pinged(descriptors[0])
+        self.send(REPLY, id, bulk(json.dumps([answers[number] for number in range(len(nodes))])))
 
     def do_peer_noise(self, id: int) -> None:
         with socket.socket() as own:

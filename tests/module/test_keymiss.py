@@ -129,17 +129,17 @@ def test_a_tracking_client_gets_the_reply_before_the_invalidation(server: Server
     server.hook(mode="store")
     connection = server.send("CLIENT", "TRACKING", "ON", protocol=3)
     assert connection.read_response() == b"OK"
-    pushed: list[Any] = []
+    messages: list[Any] = []
     parser = connection._parser
-    parser.set_invalidation_push_handler(lambda message: pushed.append(message))
+    parser.set_invalidation_push_handler(lambda message: messages.append(message))
     connection.send_command("GET", "answer:1")
     assert connection.read_response() == b"value of answer:1"
-    assert not pushed
+    assert not messages
     until(lambda: server.client().exists("answer:1"))
     connection.send_command("PING")
     assert connection.read_response() == b"PONG"
-    assert pushed
-    assert pushed[0][1] == [b"answer:1"]
+    assert messages
+    assert messages[0][1] == [b"answer:1"]
 
 
 def test_a_hooked_get_waits_in_its_pipeline_and_keeps_the_order(server: Server) -> None:

@@ -200,14 +200,14 @@ def test_a_model_whose_names_no_rdb_could_bring_back_is_refused(server: Server) 
 
 
 def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
-    done: list[Any] = []
+    replies: list[Any] = []
     server.block()
     words = ["AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW"]
-    thread = threading.Thread(target=lambda: done.append(server.client().execute_command(*words)))
+    thread = threading.Thread(target=lambda: replies.append(server.client().execute_command(*words)))
     thread.start()
     server.waiting(1)
     assert server.client().set("x", 1)
-    assert not done
+    assert not replies
     assert server.client().exists("slow") == 0
     server.unblock()
     thread.join(10)

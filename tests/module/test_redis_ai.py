@@ -142,12 +142,12 @@ SAVED_SCRIPTS.append((3, [b"CPU\0", b"tag", b"def f(): pass\0", 2, b"f\0", b"g\0
 
 def payload(client: Any, type: str, version: int, items: list[Any]) -> bytes:
     """A DUMP of a value of this type, which some key of the server has now, as RedisAI would have written it."""
-    known: bytes = client.dump(type)
-    id = int.from_bytes(known[2:10], "big") & ~1023 | version
+    dump: bytes = client.dump(type)
+    id = int.from_bytes(dump[2:10], "big") & ~1023 | version
     body = b"".join(
         b"\2\x80" + i.to_bytes(4, "big") if isinstance(i, int) else b"\5" + bytes([len(i)]) + i for i in items
     )
-    return b"\x07\x81" + id.to_bytes(8, "big") + body + b"\0" + known[-10:]
+    return b"\x07\x81" + id.to_bytes(8, "big") + body + b"\0" + dump[-10:]
 
 
 @pytest.fixture

@@ -238,11 +238,11 @@ def test_a_worker_that_loads_a_stored_script_anew_does_not_change_it(pair: Pair)
     client = master.client()
     client.execute_command("AI.SCRIPTSTORE", "s", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "x")
     client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x")
-    stored = client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")
+    before = client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")
     (master.folder / "other-names").touch()
     master.kill_worker()
     master.restarted(1)
     until(lambda: len(master.seen("MODELLOAD")) == 2)
-    assert (client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")) == stored
+    assert (client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")) == before
     in_sync(master, replica)
     assert master.client().execute_command("DEBUG", "DIGEST") == replica.client().execute_command("DEBUG", "DIGEST")

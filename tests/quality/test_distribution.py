@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(*words: str, cwd: Path, code: int = 0, **env: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *words],
         cwd=cwd,
         env={**clean, **env},
@@ -23,8 +23,8 @@ def run(*words: str, cwd: Path, code: int = 0, **env: str) -> str:
         timeout=300,
         check=False,
     )
-    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout + done.stderr
+    assert process.returncode == code, process.stdout[-2000:] + process.stderr[-2000:]
+    return process.stdout + process.stderr
 
 
 @pytest.fixture(scope="module")

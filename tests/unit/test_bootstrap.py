@@ -69,13 +69,13 @@ def test_valkey_is_taken_where_there_is_no_redis(bare: Machine) -> None:
 
 def test_missing_packages_are_installed_without_starting_services(bare: Machine) -> None:
     bare.with_apt().as_user(0)
-    done = bare.run("redis", "make", "chromium")
+    process = bare.run("redis", "make", "chromium")
     asked = bare.calls.read_text()
     assert "redis-server redis-tools make chromium" in asked
     assert asked.count("guarded") == 2  # while apt-get ran, services were kept from starting
     assert not bare.policy.exists()
-    assert "installing redis-server redis-tools make chromium" in done.stdout
-    assert "too old" in done.stderr  # the stub installed nothing
+    assert "installing redis-server redis-tools make chromium" in process.stdout
+    assert "too old" in process.stderr  # the stub installed nothing
 
 
 def test_redis_6_is_replaced(bare: Machine) -> None:

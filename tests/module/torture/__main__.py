@@ -16,15 +16,15 @@ def main() -> None:
     parser.add_argument("--log", type=Path, help="also writes the report there after every seed")
     options = parser.parse_args()
     names = [options.only] if options.only else list(rounds.FUZZERS)
-    counts, started = rounds.Counts(), time.monotonic()
+    counts, start = rounds.Counts(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="shardqa-torture-") as folder, rounds.running(Path(folder)) as pair:
 
         def report() -> str:
-            return f"seeds from {options.seed}\n{rounds.report(pair, counts, time.monotonic() - started)}"
+            return f"seeds from {options.seed}\n{rounds.report(pair, counts, time.monotonic() - start)}"
 
         try:
             seed = options.seed
-            while time.monotonic() < started + 60 * options.minutes:
+            while time.monotonic() < start + 60 * options.minutes:
                 for name in names:
                     rounds.play(pair, name, seed, counts)
                 seed += 1

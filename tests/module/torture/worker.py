@@ -41,15 +41,15 @@ class TortureWorker(FakeWorker):
 
     def do_frames(self, id: int, frames: bytes, *beside: bytes) -> None:
         """Sends them, with the ids of requests that hang in place of the placeholders, then answers."""
-        sent, at = bytearray(frames), 0
+        data, at = bytearray(frames), 0
         hung = [*self.hung, id]
-        while at + HEADER.size <= len(sent):
-            length, _type, _flags, _version, number = HEADER.unpack_from(sent, at)
+        while at + HEADER.size <= len(data):
+            length, _type, _flags, _version, number = HEADER.unpack_from(data, at)
             if number >= PLACEHOLDERS:
-                struct.pack_into("<Q", sent, at + 8, hung[number % len(hung)])
+                struct.pack_into("<Q", data, at + 8, hung[number % len(hung)])
             at += HEADER.size + length
         self.disturb(*beside)
-        self.socket.sendall(sent)
+        self.socket.sendall(data)
         self.do_raw(id, b"+OK\r\n")
 
     def disturb(self, *beside: bytes) -> None:

@@ -242,13 +242,13 @@ def test_with_json_stdout_is_one_json_value_whatever_happens(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run(*name.split(), *NOTHING_THERE.get(name, "").split(), "--json", env={"SHARDQA_REDIS": NOBODY})
-    said = json.loads(done.out)
+    outcome = run(*name.split(), *NOTHING_THERE.get(name, "").split(), "--json", env={"SHARDQA_REDIS": NOBODY})
+    said = json.loads(outcome.out)
     assert isinstance(said, dict | list)
-    if done.code and isinstance(said, dict) and "code" in said:
+    if outcome.code and isinstance(said, dict) and "code" in said:
         assert Problem.model_validate(said).detail
         assert said["code"] != "usage", "the option is there"
-    assert "Traceback" not in done.err
+    assert "Traceback" not in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -128,14 +128,14 @@ PARTS: dict[Form, list[Part]] = {
 def merged(score: float = 0.5, below: Lines = SCORING.below, auto: Form = "span") -> MergedCandidates:
     """An answer of this score in each form; its span is the word "red"."""
     heads = {form: part("red", 6) if form == "span" else parts[0] for form, parts in PARTS.items()}
-    composed = {
+    by_form = {
         form: Composed(
             head=heads[form], parts=parts, score=score, below=below, passage="p", passage_start=0, metadata={}
         )
         for form, parts in PARTS.items()
     }
     near = [part("comes near")]
-    return MergedCandidates(candidates=[], below=below, shards=[], composed=composed, auto=auto, likeliest=near)
+    return MergedCandidates(candidates=[], below=below, shards=[], composed=by_form, auto=auto, likeliest=near)
 
 
 @pytest.mark.parametrize(("when", "refused"), [("unsure", False), ("balanced", False), ("sure", True)])

@@ -299,9 +299,9 @@ def test_words_that_an_unknown_macro_takes_are_named_as_lost(tmp_path: Path) -> 
 
 
 def test_a_page_with_a_byte_that_is_none_is_read_and_says_so(tmp_path: Path) -> None:
-    page, lost = read(
+    page, loss = read(
         write(tmp_path / "a.html", "<p>Fähre über den Fluß</p>".encode() + b"f\xe4hrt <p>The mill stands.")
     )
     assert isinstance(page, Document)
     assert page.text.endswith("The mill stands.")
-    assert isinstance(lost, Lost)
+    assert isinstance(loss, Lost)

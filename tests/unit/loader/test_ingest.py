@@ -72,10 +72,10 @@ async def test_a_shard_that_finishes_nothing_ends_the_run(late_engine: Any) -> N
 
 
 async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: Any) -> None:
-    put, begun, counts = late_engine.put, asyncio.Event(), list[int]()
+    put, start, counts = late_engine.put, asyncio.Event(), list[int]()
 
     async def late(*document: Any) -> Any:
-        begun.set()
+        start.set()
         await asyncio.sleep(0.1)
         return await put(*document)
 
@@ -83,7 +83,7 @@ async def test_what_is_on_its_way_when_a_run_is_stopped_is_counted(late_engine: 
     run = asyncio.create_task(
         ingest.ingest(late_engine, Texts("a"), "c", lambda summary: counts.append(summary.documents))
     )
-    await begun.wait()
+    await start.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run

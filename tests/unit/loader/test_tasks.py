@@ -8,14 +8,14 @@ from shardqa.loader.tasks import run_all
 
 
 async def test_all_run_to_their_end() -> None:
-    done = []
+    numbers = []
 
     async def note(n: int) -> None:
         await asyncio.sleep(0)
-        done.append(n)
+        numbers.append(n)
 
     await run_all(note(n) for n in range(3))
-    assert sorted(done) == [0, 1, 2]
+    assert sorted(numbers) == [0, 1, 2]
 
 
 async def test_nothing_together_is_done_at_once() -> None:
@@ -23,7 +23,7 @@ async def test_nothing_together_is_done_at_once() -> None:
 
 
 async def test_a_failure_ends_even_a_task_that_swallows_its_cancellation() -> None:
-    ended = asyncio.Event()
+    end = asyncio.Event()
 
     async def stubborn() -> None:
         for _ in range(3):
@@ -31,7 +31,7 @@ async def test_a_failure_ends_even_a_task_that_swallows_its_cancellation() -> No
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
                 continue
-        ended.set()
+        end.set()
 
     async def fails() -> None:
         await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_a_failure_ends_even_a_task_that_swallows_its_cancellation() -> No
 
     with pytest.raises(KeyError, match="first"):
         await run_all([stubborn(), fails()])
-    assert ended.is_set()
+    assert end.is_set()
 
 
 async def test_a_cancelled_caller_leaves_no_task_behind() -> None:

@@ -90,13 +90,13 @@ def test_the_order_of_candidates_and_ranks_does_not_change_their_signals(candida
 
 
 def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
-    found = [
+    candidates = [
         Read("Ada", 9),
         Read("the Ada.", 8),
         Read("Bob", 6),
         Read("Eve", 1),
     ]
-    assert [one.gap for one in signals_of(found, Ranks([5.0], 9), "who?")] == [3, 2, -3, -8]
+    assert [one.gap for one in signals_of(candidates, Ranks([5.0], 9), "who?")] == [3, 2, -3, -8]
 
 
 def test_the_first_candidates_alone_have_the_signals_that_they_have_among_all() -> None:

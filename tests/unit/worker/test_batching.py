@@ -24,10 +24,10 @@ def test_a_request_whose_inputs_differ_in_rows_is_run_alone() -> None:
 
 
 def test_a_run_that_nobody_waits_for_any_more_has_a_deadline_after_which_the_module_ends_the_worker() -> None:
-    begun, end, activity = threading.Event(), threading.Event(), Activity()
+    start, end, activity = threading.Event(), threading.Event(), Activity()
 
     def run(arrays: object, options: object) -> object:
-        begun.set()
+        start.set()
         end.wait()
         return arrays
 
@@ -39,7 +39,7 @@ def test_a_run_that_nobody_waits_for_any_more_has_a_deadline_after_which_the_mod
         return [SLOT.unpack_from(activity._page, at)[4] for at in range(SLOT_SIZE, SIZE, SLOT_SIZE)]
 
     model.put(request)
-    begun.wait()
+    start.wait()
     assert not any(deadlines())
     model.cancel(request)
     assert time.monotonic() < max(deadlines()) / 1e6 <= time.monotonic() + UNHEEDED

@@ -30,13 +30,13 @@ def test_operations_that_need_nothing_of_each_other_are_under_way_at_once() -> N
     dag.operations = [ModelRun(b"1", None, ["a"], ["x"]), ModelRun(b"2", None, ["a"], ["y"])]
     dag.operations.append(ModelRun(b"3", None, ["x", "y"], ["z"]))
     dag.sources = [{"a": LOADED}, {"a": LOADED}, {"x": 0, "y": 1}]
-    ended: list[DagExecution] = []
-    DagExecution(dag, lambda id: cast(LoadedModel, models[id]), ended.append).start()
+    executions: list[DagExecution] = []
+    DagExecution(dag, lambda id: cast(LoadedModel, models[id]), executions.append).start()
     assert [len(model.waiting) for model in models.values()] == [1, 1, 0]
     models[b"2"].finish()
     assert not models[b"3"].waiting
     models[b"1"].finish()
     models[b"3"].finish()
-    (execution,) = ended
+    (execution,) = executions
     assert execution.reply() == b"*3\r\n" + b"+OK\r\n" * 3
     assert [array.tolist() for array in execution.persisted()] == [[[2, 2]]]

@@ -19,12 +19,12 @@ EVENTS = 20  # more than may run at once
 
 async def looked_at(events: Events, registration: Registration, threads: Any) -> list[int]:
     """Events that are neither queued nor done, before each task of the loop begins its first step."""
-    lost: list[int] = []
+    losses: list[int] = []
     empty, task = asyncio.Event(), threads.task
 
     def look() -> None:
         done = registration.statistics.success + registration.statistics.failures
-        lost.append(EVENTS - done - events.queued())
+        losses.append(EVENTS - done - events.queued())
 
     def over(_: Any) -> None:
         if events.queued() == 0:
@@ -43,7 +43,7 @@ async def looked_at(events: Events, registration: Registration, threads: Any) ->
         await empty.wait()
     finally:
         del threads.task
-    return lost
+    return losses
 
 
 @pytest.mark.parametrize("code", [SUSPENDED, ASYNC], ids=["suspended", "async"])

@@ -33,25 +33,25 @@ def reading(handle: Callable[[Frame], Work | None]) -> Iterator[socket.socket]:
 
 
 def test_frames_are_handled_in_order_whoever_reads_them() -> None:
-    handled: list[int] = []
+    ids: list[int] = []
 
     def handle(frame: Frame) -> Work | None:
-        handled.append(frame.id)
+        ids.append(frame.id)
         return (lambda: None) if frame.id % 3 == 0 else None
 
     with reading(handle) as ours:
         for at in range(0, 1000, 7):
             ours.sendall(events(range(at, min(at + 7, 1000))))
-    assert handled == list(range(1000))
+    assert ids == list(range(1000))
 
 
 def test_while_one_computes_the_other_reads() -> None:
     computing, second_came = threading.Event(), threading.Event()
-    waited: list[bool] = []
+    waits: list[bool] = []
 
     def compute() -> None:
         computing.set()
-        waited.append(second_came.wait(10))
+        waits.append(second_came.wait(10))
 
     def handle(frame: Frame) -> Work | None:
         if frame.id == 0:
@@ -63,19 +63,19 @@ def test_while_one_computes_the_other_reads() -> None:
         ours.sendall(events(range(1)))
         computing.wait(10)
         ours.sendall(events(range(1, 2)))
-    assert waited == [True]
+    assert waits == [True]
 
 
 def test_what_came_together_is_handled_before_anything_is_computed() -> None:
-    done: list[str] = []
+    steps: list[str] = []
 
     def handle(frame: Frame) -> Work | None:
-        done.append(f"read {frame.id}")
-        return (lambda: done.append("computed 0")) if frame.id == 0 else None
+        steps.append(f"read {frame.id}")
+        return (lambda: steps.append("computed 0")) if frame.id == 0 else None
 
     with reading(handle) as ours:
         ours.sendall(events(range(3)))
-    assert done == ["read 0", "read 1", "read 2", "computed 0"]
+    assert steps == ["read 0", "read 1", "read 2", "computed 0"]
 
 
 def test_a_broken_stream_is_raised_where_it_is_read() -> None:

@@ -37,14 +37,14 @@ def test_an_exported_reader_gives_the_outputs_of_the_network_that_was_trained(re
     network = load_reader(reader).eval()
     with torch.no_grad():
         hidden = network.encoder(*(torch.from_numpy(value) for value in batch.feeds().values()))[-1]
-        trained = network.logits(hidden)
+        logits = network.logits(hidden)
     outputs = open_network(exported).network.outputs(batch)
     assert {name: value.shape for name, value in outputs.items()} == SHAPES
     real = batch.attention_mask == 1
-    assert trained.evidence is not None
-    assert trained.relevance is not None
-    np.testing.assert_allclose(outputs["evidence"][real], trained.evidence.numpy()[real], atol=1e-4)
-    np.testing.assert_allclose(outputs["relevance"], trained.relevance.numpy(), atol=1e-4)
+    assert logits.evidence is not None
+    assert logits.relevance is not None
+    np.testing.assert_allclose(outputs["evidence"][real], logits.evidence.numpy()[real], atol=1e-4)
+    np.testing.assert_allclose(outputs["relevance"], logits.relevance.numpy(), atol=1e-4)
     start, end = ReaderSession(exported).logits(batch)
     assert start.shape == end.shape == (2, 24)
 

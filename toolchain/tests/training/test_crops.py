@@ -15,13 +15,13 @@ SEEDS = st.integers(0, 1000)
 
 
 def row(length: int, answer: tuple[int, int] | None) -> LearningRow:
-    joined = join(QUESTION, np.arange(1000, 1000 + length, dtype=np.int32))
+    row = join(QUESTION, np.arange(1000, 1000 + length, dtype=np.int32))
     start, end = (answer[0] + FIRST, answer[1] + FIRST) if answer else (0, 0)
-    evidence = np.full(len(joined), UNSAID, dtype=np.int8)
-    evidence[joined.passage] = 0
+    evidence = np.full(len(row), UNSAID, dtype=np.int8)
+    evidence[row.passage] = 0
     if answer:
         evidence[start : end + 1] = 1
-    return LearningRow(joined.input_ids, joined.token_type_ids, start, end, evidence)
+    return LearningRow(row.input_ids, row.token_type_ids, start, end, evidence)
 
 
 @st.composite

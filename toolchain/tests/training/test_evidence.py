@@ -222,13 +222,13 @@ def test_outputs_that_the_last_lacks_are_refused_in_an_average(tmp_path: Path) -
 def test_a_student_learns_evidence_and_relevance_from_its_teacher(
     tmp_path: Path, evidence_rows: list[LearningRow]
 ) -> None:
-    taught = teaching(tmp_path, soft=1.0, temperature=1.0)
-    settings = recipe(tmp_path, teaching=taught, schedule=Schedule(passes=60, tokens=512, rate=0.005))
+    teachers = teaching(tmp_path, soft=1.0, temperature=1.0)
+    settings = recipe(tmp_path, teaching=teachers, schedule=Schedule(passes=60, tokens=512, rate=0.005))
     distil.distil(settings, tmp_path / "out", tmp_path / "work")
     batch = collate(evidence_rows)
     teacher, before, after = (
         losses.reader_logits(load_reader(Path(one), evidence=True).eval(), batch, loop.CPU).relevance
-        for one in (taught.teachers[0], settings.start, tmp_path / "out")
+        for one in (teachers.teachers[0], settings.start, tmp_path / "out")
     )
     assert teacher is not None
     assert before is not None

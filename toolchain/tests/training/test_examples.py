@@ -70,14 +70,14 @@ def test_the_labelled_wordpieces_cover_every_visible_character_of_the_answer(tex
     end = data.draw(st.integers(start + 1, len(text)))
     offsets = TOKENIZER.passage(text).offsets
     span = align(offsets, start, end)
-    covered = {place for first, last in offsets.tolist() for place in range(first, last) if start <= place < end}
+    places = {place for first, last in offsets.tolist() for place in range(first, last) if start <= place < end}
     if span is None:
-        assert not covered
+        assert not places
     else:
         assert offsets[span[0], 0] < end
         assert offsets[span[1], 1] > start
         labelled = {place for a, b in offsets[span[0] : span[1] + 1].tolist() for place in range(a, b)}
-        assert covered <= labelled
+        assert places <= labelled
 
 
 @given(st.text(alphabet=st.characters(categories=["Ll", "Lu", "Nd", "Zs"]), min_size=1, max_size=60))

@@ -63,13 +63,13 @@ def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus
 @given(corpora, corpora, wanted)
 def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
-    changed = filled(before)
-    changed.catalogue.chosen(text)  # what is remembered must not outlive the change
-    for key in list(changed):
-        changed.remove(key)
+    index = filled(before)
+    index.catalogue.chosen(text)  # what is remembered must not outlive the change
+    for key in list(index):
+        index.remove(key)
     for document, parts in after.items():
-        fill(changed, document, *parts)
-    assert changed.catalogue.chosen(text) == filled(after).catalogue.chosen(text)
+        fill(index, document, *parts)
+    assert index.catalogue.chosen(text) == filled(after).catalogue.chosen(text)
 
 
 @settings(max_examples=200)
@@ -77,34 +77,34 @@ def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus,
 def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_number_of_shards(
     corpus: Corpus, given_filter: DocumentFilter, question: str, count: int
 ) -> None:
-    text, parsed = filters.canonical(given_filter), query(question)
+    text, terms = filters.canonical(given_filter), query(question)
     whole = filled(corpus)
-    statistics = whole.statistics(parsed)
+    statistics = whole.statistics(terms)
     chosen = whole.catalogue.chosen(text)
-    plain = [(k, s) for k, s in whole.rank(parsed, statistics, 99) if keys.parse_passage(k).document in chosen]
-    assert whole.rank(parsed, statistics, 99, text) == plain
+    plain = [(k, s) for k, s in whole.rank(terms, statistics, 99) if keys.parse_passage(k).document in chosen]
+    assert whole.rank(terms, statistics, 99, text) == plain
     shards = [Index() for _ in range(count)]
     for n, (document, parts) in enumerate(corpus.items()):
         fill(shards[n % count], document, *parts)
-    together = total(shard.statistics(parsed) for shard in shards)
-    lists = [pair for shard in shards for pair in shard.rank(parsed, together, 99, text)]
+    together = total(shard.statistics(terms) for shard in shards)
+    lists = [pair for shard in shards for pair in shard.rank(terms, together, 99, text)]
     assert sorted(lists, key=lambda pair: (-pair[1], pair[0])) == plain
 
 
 def test_few_of_many_passages_have_the_same_scores_before_and_after_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few enough that each is looked up among a term's places, rather than each place among the passages."""
     monkeypatch.setattr(passage_table, "COMPACT_DEAD", 50)
-    index, parsed = Index(), query("which stone bridge over the river stone")
+    index, terms = Index(), query("which stone bridge over the river stone")
     for n in range(300):
         text = "river stone " * (n % 3) + f"bridge {n} over the river " * (1 + n % 2)
         index.put(keys.passage("c", str(n // 2), n % 2), "mill", text, n, DocumentInfo(9, json.dumps({"n": n // 2})))
     some = filters.canonical(DocumentFilter(metadata={"n": [7, 140]}))
     for _ in range(2):
-        statistics = index.statistics(parsed)
-        plain = index.rank(parsed, statistics, 999)
+        statistics = index.statistics(terms)
+        plain = index.rank(terms, statistics, 999)
         wanted = [(key, score) for key, score in plain if keys.parse_passage(key).document in ("7", "140")]
         assert len(wanted) == 4
-        assert index.rank(parsed, statistics, 999, some) == wanted
+        assert index.rank(terms, statistics, 999, some) == wanted
         for n in range(20, 250):
             index.remove(keys.passage("c", str(n // 2), n % 2))
     assert len(index.table.keys) < 300, "it was compacted"

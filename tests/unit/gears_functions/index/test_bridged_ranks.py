@@ -69,18 +69,18 @@ def ranked_by_a_scan(passages: list[Passage], query: Query, limit: int) -> list[
 
 def titles_of(passages: list[Passage]) -> list[tuple[str, tuple[str, ...]]]:
     """(document, words) of those that name something."""
-    found = []
+    pairs = []
     for key, title, _ in passages:
         parsed, words = keys.parse_passage(key), tuple(analyse(title).content)
         if parsed.n == 0 and 0 < len(words) <= bridges.LONGEST:
-            found.append((parsed.document, words))
-    bearers = Counter(words for _, words in found)
+            pairs.append((parsed.document, words))
+    bearers = Counter(words for _, words in pairs)
     times = Counter(word for _, _, text in passages for word in analyse(text).content)
     rare = max(bridges.RARE_ANYWAY, len(passages) // bridges.RARE)
     return [
         (document, words)
-        for document, words in found
-        if len(found) >= bridges.TITLED
+        for document, words in pairs
+        if len(pairs) >= bridges.TITLED
         and bearers[words] <= bridges.BEARERS_MOST
         and (len(words) > 1 or times[words[0]] <= rare)
     ]

@@ -74,14 +74,14 @@ def test_scores_and_order_do_not_depend_on_the_number_of_shards(
 def test_after_any_changes_the_index_is_as_if_built_anew(
     before: dict[str, tuple[str, list[str]]], after: dict[str, tuple[str, list[str]]], question: str
 ) -> None:
-    changed = filled(passages_of(before))
+    index = filled(passages_of(before))
     expected = passages_of(after)
-    for key in set(changed) - {key for key, _, _ in expected}:
-        assert changed.remove(key)
+    for key in set(index) - {key for key, _, _ in expected}:
+        assert index.remove(key)
     for key, title, text in expected:
-        changed.put(key, title, text)
-    assert rank([changed], query(question)) == rank([filled(expected)], query(question))
-    assert changed.statistics(query(question)) == filled(expected).statistics(query(question))
+        index.put(key, title, text)
+    assert rank([index], query(question)) == rank([filled(expected)], query(question))
+    assert index.statistics(query(question)) == filled(expected).statistics(query(question))
 
 
 def test_compaction_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,16 +50,16 @@ def test_a_text_does_not_name_a_title(title: str, text: str) -> None:
 
 
 def test_documents_of_one_title_are_all_found_and_one_by_one_forgotten() -> None:
-    known = titles(a="The Corvin mill", b="Corvin Mill")
-    assert named(known, "near the Corvin mill") == {"a", "b"}
-    known.remove("a")
-    assert (named(known, "near the Corvin mill"), len(known)) == ({"b"}, 1)
-    known.put("b", "The river Ashel", analyse("The river Ashel"))
-    assert named(known, "near the Corvin mill") == set()
-    assert named(known, "the river Ashel") == {"b"}
-    known.remove("b")
-    known.remove("b")
-    assert len(known) == 0
+    index = titles(a="The Corvin mill", b="Corvin Mill")
+    assert named(index, "near the Corvin mill") == {"a", "b"}
+    index.remove("a")
+    assert (named(index, "near the Corvin mill"), len(index)) == ({"b"}, 1)
+    index.put("b", "The river Ashel", analyse("The river Ashel"))
+    assert named(index, "near the Corvin mill") == set()
+    assert named(index, "the river Ashel") == {"b"}
+    index.remove("b")
+    index.remove("b")
+    assert len(index) == 0
 
 
 def test_an_index_has_the_titles_of_the_documents_that_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:

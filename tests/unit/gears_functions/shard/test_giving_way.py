@@ -37,14 +37,14 @@ async def test_a_long_text_is_cut_on_once_the_question_is_answered(
     questions: ActiveQuestions, writer: DocumentWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_writer, "PATIENCE", 3_600)
-    answered = asyncio.Event()
-    question: asyncio.Future[Any] = asyncio.ensure_future(questions.counted(lambda _: answered.wait())(None))
+    end = asyncio.Event()
+    question: asyncio.Future[Any] = asyncio.ensure_future(questions.counted(lambda _: end.wait())(None))
     await asyncio.sleep(0)
     assert len(await writer.split(Fields("", "The mill ground rye.", "", ""))) == 1
     cutting = asyncio.create_task(writer.split(Fields("", LONG, "", "")))
     done, _ = await asyncio.wait([cutting], timeout=0.5)
     assert not done
-    answered.set()
+    end.set()
     assert len(await cutting) > 1
     await question
 

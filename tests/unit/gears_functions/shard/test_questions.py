@@ -8,10 +8,10 @@ from shardqa.gears_functions.shard.questions import ActiveQuestions
 
 
 async def test_what_runs_in_the_background_waits_until_the_question_is_answered() -> None:
-    questions, released, order = ActiveQuestions(), asyncio.Event(), list[str]()
+    questions, end, order = ActiveQuestions(), asyncio.Event(), list[str]()
 
     async def answer(record: Any) -> None:
-        await released.wait()
+        await end.wait()
         order.append("answered")
 
     async def encode() -> None:
@@ -22,7 +22,7 @@ async def test_what_runs_in_the_background_waits_until_the_question_is_answered(
     await asyncio.sleep(0)
     encoding = asyncio.create_task(encode())
     await asyncio.sleep(0.05)
-    released.set()
+    end.set()
     await asyncio.gather(answering, encoding)
     assert order == ["answered", "encoded"]
 

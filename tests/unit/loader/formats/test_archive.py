@@ -42,13 +42,13 @@ def zip_of(*files: tuple[str, bytes]) -> bytes:
 
 
 def tar_of(*files: tuple[str, bytes], mode: str = "w:gz") -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode=mode) as archive:  # type: ignore[call-overload]
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
         for name, content in files:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
+    return file.getvalue()
 
 
 def test_a_zip_bomb_is_refused_by_what_it_declares() -> None:
@@ -86,15 +86,15 @@ def test_archives_within_archives_end_at_a_depth() -> None:
 
 
 def test_links_and_what_leads_out_of_a_tar_are_no_files() -> None:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
         link = tarfile.TarInfo("passwd.txt")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
         inside = tarfile.TarInfo("../../../mill.txt")
         inside.size = 9
         archive.addfile(inside, io.BytesIO(b"The mill."))
-    skipped, document = read(packed.getvalue(), "links.tar")
+    skipped, document = read(file.getvalue(), "links.tar")
     assert isinstance(skipped, Skipped)
     assert "link" in skipped.reason
     assert isinstance(document, Document)

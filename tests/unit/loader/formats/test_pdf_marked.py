@@ -17,13 +17,13 @@ LINES = ["The rent is due on the third day of the month.", "It is 940 crowns. Th
 
 @pytest.fixture
 def file() -> bytes:
-    packed = io.BytesIO()
-    canvas = Canvas(packed, A4)
+    file = io.BytesIO()
+    canvas = Canvas(file, A4)
     canvas.showPage()
     for n, line in enumerate(LINES):
         canvas.drawString(100, 700 - 100 * n, line)
     canvas.save()
-    return packed.getvalue()
+    return file.getvalue()
 
 
 def rows(content: bytes, number: int, before: str, words: str) -> list[int]:

@@ -242,14 +242,14 @@ def test_a_page_too_large_or_torn_is_skipped(site: Site, monkeypatch: pytest.Mon
 
 def test_a_server_that_drips_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "PAGE_SECONDS", 0.3)
-    ended = threading.Event()
+    end = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def drip() -> None:
             connection, _ = server.accept()
             with connection:
                 connection.sendall(b"HTTP/1.1 200 OK\r\n")
-                while not ended.wait(0.05):
+                while not end.wait(0.05):
                     try:
                         connection.sendall(b"X: y\r\n")
                     except OSError:
@@ -260,7 +260,7 @@ def test_a_server_that_drips_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             assert "not there within 0 s" in reasons(read(f"http://127.0.0.1:{server.getsockname()[1]}/"))[0]
         finally:
-            ended.set()
+            end.set()
             thread.join()
 
 
@@ -268,22 +268,22 @@ def test_what_has_not_changed_is_passed_over(site: Site, tmp_path: Path) -> None
     site.put("/tagged", MILL, ETag='"1"')
     site.put("/plain", MILL)
     urls = [site.url("/tagged"), site.url("/plain")]
-    known = KnownFiles(tmp_path / "known.json")
+    memory = KnownFiles(tmp_path / "known.json")
 
     def again() -> tuple[int, int]:
-        reading = WebPages(urls, memory=known, bounds=Bounds(allow_private=True))
+        reading = WebPages(urls, memory=memory, bounds=Bounds(allow_private=True))
         found = documents(list(reading))
-        known.learn(reading.read, set())
-        known.save()
-        known.trust({id_: f"http://{id_}" for url in urls for id_ in [url.removeprefix("http://")]})
+        memory.learn(reading.read, set())
+        memory.save()
+        memory.trust({id_: f"http://{id_}" for url in urls for id_ in [url.removeprefix("http://")]})
         return len(found), reading.passed_over
 
     assert again() == (2, 0)
     assert again() == (0, 2)
     site.put("/tagged", MILL.replace("old", "new"), ETag='"2"')
     assert again() == (1, 1)
-    known.trust({})  # the corpus has lost them
-    reading = WebPages(urls, memory=known, bounds=Bounds(allow_private=True))
+    memory.trust({})  # the corpus has lost them
+    reading = WebPages(urls, memory=memory, bounds=Bounds(allow_private=True))
     assert len(documents(list(reading))) == 2
 
 

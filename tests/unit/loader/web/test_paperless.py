@@ -65,16 +65,16 @@ def test_all_pages_are_read_and_what_is_listed_no_more_has_gone(site: Site) -> N
 
 
 def test_what_has_not_changed_is_passed_over_until_a_tag_has_another_name(site: Site, tmp_path: Path) -> None:
-    known, source = KnownFiles(tmp_path / "known.json"), reading(site)
+    memory, source = KnownFiles(tmp_path / "known.json"), reading(site)
     listed = {item.id: item.origin for item in source if isinstance(item, Document)}
-    known.learn(source.read, set())
-    known.trust(listed)
-    again = reading(site, known)
+    memory.learn(source.read, set())
+    memory.trust(listed)
+    again = reading(site, memory)
     assert [item for item in again if isinstance(item, Document)] == []
     assert again.passed_over == 2
     site.put(f"/api/tags/?page=1&page_size={ON_PAGE}&ordering=id", '{"count": 2, "next": null, "results": '
              '[{"id": 1, "name": "boat"}, {"id": 2, "name": "2026"}]}')  # fmt: skip
-    assert [item.title for item in reading(site, known) if isinstance(item, Document)] == ["Clutch"]
+    assert [item.title for item in reading(site, memory) if isinstance(item, Document)] == ["Clutch"]
 
 
 def test_faults_are_told_with_their_way_out_and_remove_nothing(site: Site) -> None:
