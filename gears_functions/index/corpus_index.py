@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shardqa import bridges, keys
 from shardqa.analysis import Analysed, Query, analyse
-from shardqa.gears_functions.index import bm25, carrying, explained, vectors
+from shardqa.gears_functions.index import bm25, bridge_gains, explained, vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
 from shardqa.gears_functions.index.passage_table import PassageTable, as_array
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
@@ -189,8 +189,8 @@ class Index:
         choice = self._of_filter(filter_) if filter_ else None
         scores = self._scores(query, statistics, choice)
         if statistics.bridges is not None:
-            for row, carried in carrying.carried(scores, statistics.bridges, self.table, self.titles, choice).items():
-                scores[row] += carried.score
+            for row, gain in bridge_gains.gains(scores, statistics.bridges, self.table, self.titles, choice).items():
+                scores[row] += gain.score
         rows = np.flatnonzero(scores > 0)
         return _best(self.table.keys, rows if choice is None else choice.slots[rows], scores[rows], limit)
 
@@ -262,7 +262,7 @@ class Index:
         gain = None
         if statistics.bridges is not None:
             scores = self._scores(query, statistics, None)
-            gain = carrying.carried(scores, statistics.bridges, self.table, self.titles, None).get(slot)
+            gain = bridge_gains.gains(scores, statistics.bridges, self.table, self.titles, None).get(slot)
         return explained.explain(explained.Seen.of(self.table, slot, statistics.near), query, statistics, gain)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shardqa.analysis import Query
 from shardqa.gears_functions.index import bm25, vectors
-from shardqa.gears_functions.index.carrying import Carried
+from shardqa.gears_functions.index.bridge_gains import Carried
 from shardqa.gears_functions.index.passage_table import PassageTable
 from shardqa.statistics import CorpusStatistics, QuestionVector
 

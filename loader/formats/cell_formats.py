@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree
 
 from shardqa.loader.composer import figures
-from shardqa.loader.formats import extent, records, zipped
+from shardqa.loader.formats import cell_counts, records, zipped
 
 STYLES, BINARY = "xl/styles.xml", "xl/styles.bin"
 BUILT_IN = {
@@ -43,7 +43,7 @@ def of_sheets(archive: zipfile.ZipFile) -> dict[str, dict[tuple[int, int], str]]
     codes = telling(_forms(archive))
     if not codes:
         return {}
-    sheets = {name: zipped.content(archive, part) for name, part in extent.named_sheets(archive)}
+    sheets = {name: zipped.content(archive, part) for name, part in cell_counts.named_sheets(archive)}
     is_binary = BINARY in archive.namelist()
     return {
         name: of_cells(dict(records.styled(one) if is_binary else _styled(one)), codes) for name, one in sheets.items()
@@ -76,7 +76,7 @@ def _forms(archive: zipfile.ZipFile) -> records.Forms:
     names = archive.namelist()
     if BINARY in names:
         return records.styles(zipped.content(archive, BINARY))
-    root = etree.fromstring(zipped.content(archive, STYLES), extent.SAFE) if STYLES in names else None
+    root = etree.fromstring(zipped.content(archive, STYLES), cell_counts.SAFE) if STYLES in names else None
     if root is None:
         return records.Forms()
     own = {figures(one.get("numFmtId")): one.get("formatCode") or "" for one in root.iter("{*}numFmt")}
@@ -88,7 +88,7 @@ def _styled(content: bytes) -> Iterator[tuple[records.Cell, int]]:
     for cell in CELL.findall(content):
         style, at = STYLE.search(cell), AT.search(cell)
         if style is not None and at is not None:
-            yield (int(at[2]) - 1, extent.column(at[1]) - 1), int(style[1])
+            yield (int(at[2]) - 1, cell_counts.column(at[1]) - 1), int(style[1])
 
 
 def _number(value: float, section: str) -> str | None:

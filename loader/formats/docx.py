@@ -13,12 +13,12 @@ from lxml import etree
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, figures, one_line
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats.equation import equation
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.numbering import Numbering, W, value
 from shardqa.loader.formats.ooxml import M, Package, R, Relation, is_on
 from shardqa.loader.formats.symbols import symbol
-from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 WORDS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats.ooxml import M
-from shardqa.loader.raised import lowered, raised
 
 
 def equation(node: Any) -> str:

@@ -12,9 +12,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader import encodings
 from shardqa.loader.composer import Composer, bars, figures, joined
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats import depth, styles
 from shardqa.loader.formats.depth import tags
-from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile
 
 BOILERPLATE = (

@@ -13,10 +13,10 @@ from odfdo import Document, Element
 from odfdo.security import SecurityError
 
 from shardqa.loader.composer import Composer, figures, one_line
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats import zipped
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.numbering import figure
-from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 DROPPED = frozenset({"office:annotation", "text:tracked-changes", "office:forms", "text:table-of-content"})

@@ -14,7 +14,7 @@ from lxml import etree
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import figures, one_line
-from shardqa.loader.formats import cell_formats, extent, records, zipped
+from shardqa.loader.formats import cell_counts, cell_formats, records, zipped
 from shardqa.loader.formats.ooxml import A, Package
 
 Cell = tuple[int, int]  # row and column, from 0
@@ -39,7 +39,7 @@ def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
     if "content.xml" in archive.namelist():
         return _of_ods(zipped.content(archive, "content.xml"))
     package = Package(archive)
-    return {name: _of_sheet(package, part) for name, part in extent.named_sheets(archive)}
+    return {name: _of_sheet(package, part) for name, part in cell_counts.named_sheets(archive)}
 
 
 def _of_sheet(package: Package, part: str) -> Overlay:
@@ -67,11 +67,11 @@ def _of_sheet(package: Package, part: str) -> Overlay:
 
 def _at(reference: str) -> Cell:
     letters = reference.rstrip("0123456789")
-    return int(reference[len(letters) :][:9] or 1) - 1, extent.column(letters.encode()) - 1
+    return int(reference[len(letters) :][:9] or 1) - 1, cell_counts.column(letters.encode()) - 1
 
 
 def _of_ods(content: bytes) -> dict[str, Overlay]:
-    root = etree.fromstring(content, extent.SAFE)
+    root = etree.fromstring(content, cell_counts.SAFE)
     tables = root.iter(f"{TABLE}table") if root is not None else ()
     return {table.get(f"{TABLE}name", ""): _of_table(table) for table in tables}
 

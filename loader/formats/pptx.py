@@ -6,10 +6,10 @@ from typing import Any
 from lxml import etree
 
 from shardqa.loader.composer import Composer
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats.equation import equation
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.ooxml import SCHEMAS, A, M, Package, R, Relation
-from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 P = f"{{{SCHEMAS}/presentationml/2006/main}}"

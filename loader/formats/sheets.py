@@ -15,7 +15,7 @@ from lxml import etree
 from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, ZipError
 
 from shardqa.loader.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
-from shardqa.loader.formats import cell_formats, extent, header, zipped
+from shardqa.loader.formats import cell_counts, cell_formats, header, zipped
 from shardqa.loader.formats.faults import readable
 from shardqa.loader.formats.overlays import Cell, Overlay, of_sheets, of_xls
 from shardqa.loader.pairs import are_pairs, is_pair, unfolded
@@ -42,7 +42,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
         if is_zip and not content.startswith(zipped.OLE):
             with zipped.check(content) as archive:
-                content = _packed(archive, others) if (others := extent.checked(archive)) else content
+                content = _packed(archive, others) if (others := cell_counts.checked(archive)) else content
                 formats = cell_formats.of_sheets(archive)
                 try:
                     overlays = of_sheets(archive)
@@ -102,7 +102,7 @@ def _cells(book: CalamineWorkbook, name: str) -> tuple[list[list[Any]], list[Ran
 
 def _spread(rows: list[list[str]], areas: list[Range]) -> None:
     """Copies a merged cell's words to each place that it takes; a title over an otherwise empty row stays once."""
-    left = extent.MAX_CELLS  # ranges of a hostile file may lie on one another
+    left = cell_counts.MAX_CELLS  # ranges of a hostile file may lie on one another
     for (top, first), (bottom, last) in areas:
         words = rows[top][first] if top < len(rows) and first < len(rows[top]) else ""
         for row in rows[top : bottom + 1] if words and left > 0 else ():
@@ -114,7 +114,7 @@ def _spread(rows: list[list[str]], areas: list[Range]) -> None:
 def _mended(content: bytes) -> bytes:
     """Returns the xlsx with invalid numbers as texts: for one such cell the library gives up the whole sheet."""
     with zipped.check(content) as archive:
-        every = {name: zipped.content(archive, name) for name in extent.sheets(archive)}
+        every = {name: zipped.content(archive, name) for name in cell_counts.sheets(archive)}
         return _packed(archive, {name: NUMBER.sub(_as_it_says, part) for name, part in every.items()})
 
 

@@ -12,9 +12,9 @@ from lxml import etree
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.exponents import lowered, raised
 from shardqa.loader.formats import html as pages
 from shardqa.loader.formats.depth import tags
-from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_MARKUP, Item, Lost, SourceFile, Textless
 
 SECTIONS = tags(

@@ -48,7 +48,7 @@ def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
     return leads
 
 
-def carried(
+def gains(
     scores: NDArray[np.float64], crossings: Bridges, table: PassageTable, titles: Titles, choice: Chosen | None
 ) -> dict[int, Carried]:
     """Returns what bridges add to the best passage of each document that they lead to, by row of the scores."""
