@@ -19,21 +19,11 @@ from shardqa.models.sentences import PARAGRAPH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-START, END = SPANS = ("start_logits", "end_logits")
-"""Outputs that every reader has, float32 [rows, tokens]."""
-
-EVIDENCE, RELEVANCE = "evidence", "relevance"
-"""Outputs that a reader may have, float32 [rows, tokens] and [rows]."""
-
-PAD, CLS, SEP = 0, 101, 102
-"""Ids of the special tokens in BERT's uncased vocabulary."""
-
-MAX_ROW_TOKENS = 512
-"""The network has this many position embeddings."""
-
-MAX_SPAN_TOKENS = 30
-"""Longest answer in wordpieces; SQuAD's own baseline uses the same bound."""
-
+START, END = SPANS = ("start_logits", "end_logits")  # outputs that every reader has, float32 [rows, tokens]
+EVIDENCE, RELEVANCE = "evidence", "relevance"  # outputs that a reader may have, float32 [rows, tokens] and [rows]
+PAD, CLS, SEP = 0, 101, 102  # ids of the special tokens in BERT's uncased vocabulary
+MAX_ROW_TOKENS = 512  # the network has this many position embeddings
+MAX_SPAN_TOKENS = 30  # longest answer in wordpieces; SQuAD's own baseline uses the same bound
 CROSSING = 1.5
 """Logits taken off a span that begins and ends in different sentences. Chosen on 6,000 training questions, 11 of
 whose answers do: F1 is the same from 1 to 3, lower with 0.5 and 4. No span crosses an empty line."""
@@ -41,20 +31,17 @@ whose answers do: F1 is the same from 1 to 3, lower with 0.5 and 4. No span cros
 BUCKET_TOKENS = 16
 """Rows whose lengths round up to the same multiple of this share a batch, so at most 15 tokens of a row are padding."""
 
-MAX_BATCH_ROWS = 16
-"""Rows of a batch: past this a batch takes longer without being faster per row."""
+MAX_BATCH_ROWS = 16  # rows of a batch: past this a batch takes longer without being faster per row
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One question joined with one passage."""
 
-    input_ids: NDArray[np.int64]
-    """Vocabulary ids, int64 [n]."""
+    input_ids: NDArray[np.int64]  # vocabulary ids, int64 [n]
     token_type_ids: NDArray[np.int64]
     """0 for the question and its special tokens, 1 for the passage and the last [SEP], int64 [n]."""
-    passage: slice
-    """The passage's tokens within the row."""
+    passage: slice  # the passage's tokens within the row
 
     @property
     def attention_mask(self) -> NDArray[np.int64]:
@@ -72,14 +59,11 @@ class Row:
 class RowLogits(NamedTuple):
     """Logits that the network gives of a row of n tokens."""
 
-    start: NDArray[np.float32]
-    """That an answer starts at the token, [n]."""
-    end: NDArray[np.float32]
-    """That an answer ends there, [n]."""
+    start: NDArray[np.float32]  # that an answer starts at the token, [n]
+    end: NDArray[np.float32]  # that an answer ends there, [n]
     evidence: NDArray[np.float32] | None = None
     """That the token is part of what answers, [n]; None of a reader without that output."""
-    relevance: float | None = None
-    """That the passage answers the question at all; None of a reader without that output."""
+    relevance: float | None = None  # that the passage answers the question at all; None of a reader without that output
 
     @classmethod
     def of(cls, outputs: Mapping[str, NDArray[np.float32]], line: int, length: int) -> RowLogits:
@@ -99,8 +83,7 @@ class RowLogits(NamedTuple):
 class Batch:
     """Rows of similar length, padded to the longest; int64 [rows, tokens] each."""
 
-    rows: tuple[int, ...]
-    """Which of the rows given these are, in the batch's order."""
+    rows: tuple[int, ...]  # which of the rows given these are, in the batch's order
     input_ids: NDArray[np.int64]
     attention_mask: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
@@ -119,10 +102,8 @@ class Span:
     """A run of a passage's tokens, counted from the passage's first."""
 
     start_token: int
-    end_token: int
-    """The last token of the span, itself included."""
-    logit: float
-    """Start logit + end logit, CROSSING less where the span leaves its sentence."""
+    end_token: int  # the last token of the span, itself included
+    logit: float  # start logit + end logit, CROSSING less where the span leaves its sentence
 
 
 def join(

@@ -98,15 +98,15 @@ class Rows:
             search = PassageRows([self.tokens(one["text"]).ids for one in near])
             for record in members:
                 for entry in record["questions"]:
-                    headed = dice.random() < HEADED
-                    yield self.row(entry, record, headed)
+                    has_heading = dice.random() < HEADED
+                    yield self.row(entry, record, has_heading)
                     if entry["kind"] in ("other", "aloud"):
-                        yield self.row(entry, record, not headed)
+                        yield self.row(entry, record, not has_heading)
                     if entry["kind"] != "absent" and dice.random() < UNANSWERED:
-                        found = search.likest(self.tokenizer.question(entry["question"]), 8)
-                        others = (near[n] for n in found if not questions.are_twins(near[n]["text"], record["text"]))
+                        numbers = search.likest(self.tokenizer.question(entry["question"]), 8)
+                        others = (near[n] for n in numbers if not questions.are_twins(near[n]["text"], record["text"]))
                         for other in itertools.islice(others, 1):
-                            yield self.row({"question": entry["question"]}, other, headed)
+                            yield self.row({"question": entry["question"]}, other, has_heading)
 
     def of_pattern(self, dice: random.Random) -> LearningRow:
         """One of several sentences that differ in a name alone, or none of them, answers."""
@@ -192,43 +192,45 @@ def main(
     if state:
         network.load_state_dict(state["network"])
         optimizer.load_state_dict(state["optimizer"])
-    rows, began, saved = Rows(start), time.monotonic(), time.monotonic()
+    rows, began, last_save = Rows(start), time.monotonic(), time.monotonic()
     while (left := 1 - (spent + time.monotonic() - began) / (60 * minutes)) > 0:
-        drawn, lost = rows.chunk(chunk), []
-        for batch in plan([len(row) for row in drawn], TOKENS, 5, chunk):
+        examples, loss_values = rows.chunk(chunk), []
+        for batch in plan([len(row) for row in examples], TOKENS, 5, chunk):
             left = 1 - (spent + time.monotonic() - began) / (60 * minutes)
             for group in optimizer.param_groups:
                 group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * max(0.0, min(1.0, 1.1 * left))
-            of_batch = collate([drawn[n] for n in batch])
-            known = torch.tensor([not isinstance(drawn[n], AskedRow) for n in batch])
+            of_batch = collate([examples[n] for n in batch])
+            is_known = torch.tensor([not isinstance(examples[n], AskedRow) for n in batch])
             with loop.precision(CPU):
                 logits = losses.reader_logits(network, of_batch, CPU)
             assert logits.evidence is not None
             assert logits.relevance is not None
             loss = losses.span_loss(logits.spans, of_batch, CPU)
             loss = loss + losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, of_batch, CPU)
-            loss = loss + CHOICE * choice_loss(logits.evidence, [drawn[n] for n in batch])
+            loss = loss + CHOICE * choice_loss(logits.evidence, [examples[n] for n in batch])
             loss = loss + RELEVANCE * losses.relevance_loss(logits.relevance, of_batch, CPU)
-            if former and known.any():
+            if former and is_known.any():
                 with torch.no_grad(), loop.precision(CPU):
-                    held = losses.reader_logits(former, of_batch, CPU).spans[known]
-                share = known.float().mean()
-                loss = loss + HELD * share * losses.distance(logits.spans[known].transpose(1, 2), held.transpose(1, 2))
+                    target = losses.reader_logits(former, of_batch, CPU).spans[is_known]
+                share = is_known.float().mean()
+                loss = loss + HELD * share * losses.distance(
+                    logits.spans[is_known].transpose(1, 2), target.transpose(1, 2)
+                )
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
             step += 1
-            lost.append(loss.item())
-            if time.monotonic() - saved > SAVE_SECONDS or left <= 0:
-                kept = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-                torch.save({**kept, "step": step, "chunk": chunk, "spent": spent + time.monotonic() - began},
+            loss_values.append(loss.item())
+            if time.monotonic() - last_save > SAVE_SECONDS or left <= 0:
+                both = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save({**both, "step": step, "chunk": chunk, "spent": spent + time.monotonic() - began},
                            WORK / "state.new")  # fmt: skip
                 (WORK / "state.new").replace(WORK / "state.pt")
-                saved = time.monotonic()
+                last_save = time.monotonic()
             if left <= 0:
                 break
-        print(json.dumps({"chunk": chunk, "step": step, "loss": round(float(np.mean(lost)), 4)}), flush=True)
+        print(json.dumps({"chunk": chunk, "step": step, "loss": round(float(np.mean(loss_values)), 4)}), flush=True)
         chunk += 1
     OUT.mkdir(exist_ok=True)
     write_checkpoint(network, start, OUT)

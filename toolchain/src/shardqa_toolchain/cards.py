@@ -17,25 +17,19 @@ from typing import Any
 from shardqa.errors import BadModel
 from shardqa.models.shipped import CARD_FILE, sha256
 
-NETWORK_FILES = ("model.onnx", "model.safetensors")
-"""One of these makes a folder a model."""
-
+NETWORK_FILES = ("model.onnx", "model.safetensors")  # one of these makes a folder a model
 MODEL_FILES = (*NETWORK_FILES, "tokenizer.json", "config.json", "scoring.json")
 """The files whose content is a model's address."""
 
-UNKNOWN = "unknown"
-"""What a card says of an origin or licence that nobody wrote down."""
-
-Json = dict[str, Any]
-"""A JSON object."""
+UNKNOWN = "unknown"  # what a card says of an origin or licence that nobody wrote down
+Json = dict[str, Any]  # a JSON object
 
 
 @dataclass(frozen=True, slots=True)
 class CardStep:
     """One thing that was done to make the model."""
 
-    name: str
-    """Such as "train qa", "distil", "export", "quantize"."""
+    name: str  # such as "train qa", "distil", "export", "quantize"
     settings: Json = field(default_factory=dict)
     verdict: Json | None = None
     """What the check of the result against its source found; None where there is no such check."""
@@ -48,8 +42,7 @@ class Score:
     set: str
     metric: str
     value: float
-    setting: str = ""
-    """Under which conditions, such as "right paragraph given, 2,000 questions"."""
+    setting: str = ""  # under which conditions, such as "right paragraph given, 2,000 questions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +52,7 @@ class Figure:
     what: str
     value: float
     unit: str
-    setting: str = ""
-    """Under which conditions, such as "1 x 128 tokens, one thread, AMD EPYC"."""
+    setting: str = ""  # under which conditions, such as "1 x 128 tokens, one thread, AMD EPYC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +62,9 @@ class Card:
     name: str
     origin: str = UNKNOWN
     licence: str = UNKNOWN
-    data: tuple[str, ...] = ()
-    """The data sets that it learnt from, with their licences."""
-    recipe: Json = field(default_factory=dict)
-    """How to make it again."""
-    steps: tuple[CardStep, ...] = ()
-    """Oldest first."""
+    data: tuple[str, ...] = ()  # the data sets that it learnt from, with their licences
+    recipe: Json = field(default_factory=dict)  # how to make it again
+    steps: tuple[CardStep, ...] = ()  # oldest first
     scores: tuple[Score, ...] = ()
     sizes: tuple[Figure, ...] = ()
     latencies: tuple[Figure, ...] = ()

@@ -96,11 +96,11 @@ def read_all(
 
     Raises BadData when there is none, BadModel for a folder that is no reader.
     """
-    found = readings(folder, questions, limit, answerable)
+    all_rows = readings(folder, questions, limit, answerable)
     # Here, since what another library answers is scored too, by processes whose memory is measured.
     from shardqa.models.session import ReaderSession
 
-    yield from read_with(ReaderSession(folder, threads).read, found)
+    yield from read_with(ReaderSession(folder, threads).read, all_rows)
 
 
 def readings(folder: Path, questions: Path, limit: int | None = None, answerable: bool = True) -> list[QuestionRows]:
@@ -108,10 +108,10 @@ def readings(folder: Path, questions: Path, limit: int | None = None, answerable
 
     Raises BadData when there is none, BadModel for a folder without a tokenizer.
     """
-    found = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, answerable))
-    if not found:
+    rows = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, answerable))
+    if not rows:
         raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
-    return found
+    return rows
 
 
 def read_with(
@@ -133,10 +133,10 @@ def _readings(
 ) -> Iterator[QuestionRows]:
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
     tokens: dict[str, PassageTokens] = {}
-    asked = [one for one in questions.questions if (one.answers or not answerable) and one.document in texts]
-    if limit is not None and limit < len(asked):
-        asked = random.Random(0).sample(asked, limit)
-    for question in asked:
+    sample = [one for one in questions.questions if (one.answers or not answerable) and one.document in texts]
+    if limit is not None and limit < len(sample):
+        sample = random.Random(0).sample(sample, limit)
+    for question in sample:
         assert question.document is not None
         text = texts[question.document]
         if question.document not in tokens:

@@ -125,8 +125,8 @@ def eval_retrieval(
 
         async def rank(question: SquadQuestion) -> int | None:
             """From 1; None where the document is not among those that are listed."""
-            listed = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
-            documents = list(dict.fromkeys(passage.document for passage in listed.passages))
+            ranks = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
+            documents = list(dict.fromkeys(passage.document for passage in ranks.passages))
             return documents.index(question.document) + 1 if question.document in documents else None
 
         ranks = await ask_each(questions, rank, concurrency, "ranking")
@@ -260,12 +260,12 @@ def _percent(values: list[float]) -> float | None:
 
 async def prepare(engine: Engine, data: QuestionSet, corpus: str) -> None:
     """Ingests a file's paragraphs unless the corpus has them already. Raises UnknownCorpus where there are none."""
-    listed = await engine.catalogue.corpora()
-    if listed.partial:
+    corpora = await engine.catalogue.corpora()
+    if corpora.partial:
         raise ClusterUnavailable(
-            f"the documents of {', '.join(listed.failed)} can't be asked now; see 'shardqa status', and evaluate later"
+            f"the documents of {', '.join(corpora.failed)} can't be asked now; see 'shardqa status', and evaluate later"
         )
-    counts = {info.name: info.documents for info in listed.corpora}
+    counts = {info.name: info.documents for info in corpora.corpora}
     documents = [
         Document(id=one.id, text=one.text, title=readable(one.title), source=one.title)
         for one in data.paragraphs
@@ -319,8 +319,8 @@ def _questions(target: Target, file: Path | None, corpus: str | None, from_feedb
     if file is not None:
         return read_questions(file)
     settings = target.settings(corpus=corpus)
-    said = with_engine(settings, lambda engine: engine.feedback.latest(settings.corpus))
-    if not said:
+    verdicts = with_engine(settings, lambda engine: engine.feedback.latest(settings.corpus))
+    if not verdicts:
         raise BadData(
             f"nobody said what is right of the corpus {settings.corpus!r}; the page's thumbs "
             "say it, where SHARDQA_HTTP_OPENINGS names feedback"
@@ -329,7 +329,7 @@ def _questions(target: Target, file: Path | None, corpus: str | None, from_feedb
         (),
         tuple(
             SquadQuestion(str(number), one.question, tuple(one.answers), one.document)
-            for number, one in enumerate(said, 1)
+            for number, one in enumerate(verdicts, 1)
         ),
     )
 

@@ -84,7 +84,7 @@ def _tried(
     if interpreter is None or not (measure or try_):
         return None, []
     with trial.unpacked(bundle.path) as root:
-        timed = trial.measure(root, interpreter) if measure else None
+        times = trial.measure(root, interpreter) if measure else None
         replies = []
         if try_:
             event = {"question": trial.QUESTION, "passage": trial.PASSAGE}
@@ -92,7 +92,7 @@ def _tried(
                 replies = [api.invoke(event) for _ in range(2)]
         if any(reply.failed for reply in replies):
             raise BadModel(f"the bundle failed in the runtime interface client: {replies[0].payload}")
-    return timed, replies
+    return times, replies
 
 
 def _sizes(bundle: Bundle) -> list[Row]:

@@ -60,9 +60,9 @@ TOKENS_IN = tuple(
 
 def model_of(graph: GraphBuilder, outputs: Sequence[Output]) -> onnx.ModelProto:
     """A model of what has piled up, with `network`'s inputs."""
-    given = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in TOKENS_IN]
+    graph_inputs = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in TOKENS_IN]
     results = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in outputs]
-    body = helper.make_graph(graph.nodes, "reader", given, results, graph.constants)
+    body = helper.make_graph(graph.nodes, "reader", graph_inputs, results, graph.constants)
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
     # IR 8 goes with opset 17, so that every onnxruntime since 1.12 reads the file.
     return helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="shardqa")

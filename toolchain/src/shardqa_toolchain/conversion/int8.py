@@ -85,13 +85,13 @@ class _Columns:
 
     @classmethod
     def of(cls, weight: NDArray[np.float32], moments: NDArray[np.float64] | None = None) -> Self:
-        """With the ``moments`` of what it is multiplied by, rounding errors make up for one another."""
+        """Rounds a weight; with the ``moments`` of its inputs, rounding errors make up for one another."""
         steps, scale = quantized(weight, axis=0, steps=COLUMN_STEPS)
         return cls(steps if moments is None else compensated(weight, scale, moments), scale)
 
     @property
     def sums(self) -> NDArray[np.float32]:
-        """The sum of each column, as it is stored."""
+        """Returns the sum of each column, as it is stored."""
         return np.asarray(self.steps.sum(axis=0) * self.scale[0])
 
 
@@ -124,7 +124,7 @@ class TokenLayers:
         return _token_product(graph, name, value, _Columns.of(weight, moments), SIGNED)
 
     def _lifted_product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
-        """In groups of inputs, which GELU gives."""
+        """Returns the product of a weight and what GELU gives, in groups of inputs with a scale each."""
         groups = max(1, round(len(weight) / self.group_inputs))
         lift = graph.constant("gelu.floor", np.array(GELU_FLOOR, dtype=np.float32))
         sum_of_both = graph.node("Add", [value, lift], f"{name}.lifted")
@@ -172,7 +172,7 @@ def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArra
 
 
 def _token_product(graph: GraphBuilder, name: str, value: str, columns: _Columns, kind: _Steps) -> str:
-    """One scale per token of the value and one per column of the weight."""
+    """Returns the product with one scale per token of the value and one per column of the weight."""
     scale, zero = kind.constants(graph)
     largest = kind.largest(graph, name, value)
     unit = graph.node("Div", [value, largest], f"{name}.unit")

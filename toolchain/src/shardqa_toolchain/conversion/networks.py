@@ -30,7 +30,7 @@ class Network(Protocol):
     """Anything that turns a batch into named outputs."""
 
     def outputs(self, batch: Batch) -> Outputs:
-        """Raises BadModel when the network can't be run on it."""
+        """Returns the outputs for a batch by name. Raises BadModel when the network can't be run on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class CheckpointNetwork:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Self:
-        """Raises BadModel for a checkpoint without a span head."""
+        """Makes the network of a checkpoint. Raises BadModel where it has no span head."""
         if not checkpoint.has_span_head:
             raise BadModel(f"{checkpoint.folder} has no span head ({SPAN_HEAD}); train one: shardqa-models train qa")
         return cls(Reference(checkpoint.weights, checkpoint.shape), checkpoint.has_evidence)
@@ -118,18 +118,18 @@ class CheckpointNetwork:
     def outputs(self, batch: Batch) -> Outputs:
         hidden = self.reference.hidden(batch)
         logits = self.reference.dense(SPAN_HEAD, hidden)
-        found = {name: logits[..., number] for number, name in enumerate(SPANS)}
+        outputs = {name: logits[..., number] for number, name in enumerate(SPANS)}
         if self.has_evidence:
-            found[EVIDENCE] = self.reference.dense(EVIDENCE, hidden)[..., 0]
-            found[RELEVANCE] = self.reference.dense(RELEVANCE, hidden[:, 0])[..., 0]
-        return found
+            outputs[EVIDENCE] = self.reference.dense(EVIDENCE, hidden)[..., 0]
+            outputs[RELEVANCE] = self.reference.dense(RELEVANCE, hidden[:, 0])[..., 0]
+        return outputs
 
 
 class OnnxNetwork:
     """An ONNX file in onnxruntime."""
 
     def __init__(self, file: Path, threads: int = 1) -> None:
-        """Raises BadModel for a file that onnxruntime can't load or that wants inputs a row does not have."""
+        """Loads a file. Raises BadModel where onnxruntime can't, or the network wants inputs that rows do not have."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
@@ -142,8 +142,8 @@ class OnnxNetwork:
         self._names = [port.name for port in self._session.get_outputs() if "float" in port.type]
 
     def outputs(self, batch: Batch) -> Outputs:
-        found = self._session_run(self._feeds(batch.feeds()))
-        return {name: value.astype(np.float32) for name, value in zip(self._names, found, strict=True)}
+        values = self._session_run(self._feeds(batch.feeds()))
+        return {name: value.astype(np.float32) for name, value in zip(self._names, values, strict=True)}
 
     def _feeds(self, feeds: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
         unknown = set(self._types) - set(feeds)

@@ -37,7 +37,7 @@ def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float3
 
 
 def probe_rows(checkpoint: Checkpoint) -> Sequence[Row]:
-    """Rows that a network made of a checkpoint can be looked at with."""
+    """Returns the rows on which a checkpoint's network is looked at."""
     return _probe(checkpoint).rows
 
 
@@ -54,7 +54,7 @@ def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
 
 
 def _observed(session: onnxruntime.InferenceSession, rows: Sequence[Row]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Every product's name and what it is made of, float32 [1, tokens, inputs], row by row."""
+    """Yields each product's name and what it is made of, float32 [1, tokens, inputs], row by row."""
     names = [output.name for output in session.get_outputs() if output.name.startswith("?")]
     for batch in batches(rows, max_rows=1):
         for name, value in zip(names, session.run(names, batch.feeds()), strict=True):

@@ -55,16 +55,16 @@ class DistilTask(SpanTask):
         )
         logits = readable(self.network.logits(self.network.encoder(ids, mask, types)[-1]), types)
         if self.store is not None:
-            taught = self._stored_logits(self.store, batch, device)
+            targets = self._stored_logits(self.store, batch, device)
         else:
             with torch.no_grad():
-                taught = self._teachers_logits(ids, mask, types)
+                targets = self._teachers_logits(ids, mask, types)
         teaching = self.teaching
         untaught = 1 - teaching.soft if self.channels > SPAN_CHANNELS else 1.0
         loss = (1 - teaching.soft) * span_loss(logits.spans, batch, device)
         loss = loss + untaught * sentence_loss(logits, batch, device)
         learnt = stacked(logits)[: self.channels]
-        return loss + teaching.soft * soft_loss(learnt, taught, teaching.temperature, types * mask)
+        return loss + teaching.soft * soft_loss(learnt, targets, teaching.temperature, types * mask)
 
     @property
     def channels(self) -> int:
@@ -82,17 +82,17 @@ class DistilTask(SpanTask):
         """Returns each teacher's logits; teachers read those rows alone that they have not read before."""
         lengths = batch.attention_mask.sum(axis=1).tolist()
         rows = [ids[:length] for ids, length in zip(batch.input_ids, lengths, strict=True)]
-        stored = [store.get(row) for row in rows]
-        missing = [line for line, logits in enumerate(stored) if logits is None]
+        logits_of = [store.get(row) for row in rows]
+        missing = [line for line, logits in enumerate(logits_of) if logits is None]
         if missing:
             tensors = (batch.input_ids, batch.attention_mask, batch.token_type_ids)
             with torch.no_grad():
                 outputs = self._teachers_logits(*(torch.from_numpy(one[missing]).to(device) for one in tensors))
             fresh = torch.stack(outputs).cpu().numpy()
             for place, line in enumerate(missing):
-                stored[line] = store.put(rows[line], fresh[:, :, place, : lengths[line]])
+                logits_of[line] = store.put(rows[line], fresh[:, :, place, : lengths[line]])
         whole = np.full((len(self.teachers), self.channels, *batch.input_ids.shape), MASKED, np.float32)
-        for line, logits in enumerate(stored):
+        for line, logits in enumerate(logits_of):
             whole[:, :, line, : lengths[line]] = logits
         return list(torch.from_numpy(whole).to(device))
 
@@ -115,9 +115,9 @@ def soft_loss(logits: Tensor, teachers: Sequence[Tensor], temperature: float, pa
 
     Evidence counts at the tokens where ``passage``, [batch, tokens], is 1; each output has its weight of `losses`.
     """
-    taught = torch.stack([(one[:SPAN_CHANNELS] / temperature).softmax(-1) for one in teachers]).mean(0)
+    target = torch.stack([(one[:SPAN_CHANNELS] / temperature).softmax(-1) for one in teachers]).mean(0)
     learnt = (logits[:SPAN_CHANNELS] / temperature).log_softmax(-1)
-    apart = functional.kl_div(learnt, taught, reduction="none").sum(-1).mean()
+    apart = functional.kl_div(learnt, target, reduction="none").sum(-1).mean()
     if len(logits) > SPAN_CHANNELS:
         shares = passage / passage.sum(1, keepdim=True).clamp(min=1)
         sides = torch.stack([(one[SPAN_CHANNELS:] / temperature).sigmoid() for one in teachers]).mean(0)
@@ -147,14 +147,14 @@ def distil(
         loop.sow(recipe.schedule.seed)
         teachers = [load_reader(one).eval() for one in folders]
         student = load_reader(origin, recipe.evidence)
-        prepared = prepare(recipe.data, Tokenizer.load(origin))
-        task = distil_task(student, teachers, prepared, recipe)
+        data = prepare(recipe.data, Tokenizer.load(origin))
+        task = distil_task(student, teachers, data, recipe)
         with _storing(teaching, folders, task.channels) as task.store:
             last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
         write_checkpoint(student, origin, folder)
-        found = qa.reported(prepared, last, task)
-        cards.derive(origin, folder, qa.step("distil", recipe, found))
-    return found
+        outcome = qa.reported(data, last, task)
+        cards.derive(origin, folder, qa.step("distil", recipe, outcome))
+    return outcome
 
 
 @contextlib.contextmanager
@@ -177,7 +177,7 @@ def distil_task(
 
 
 def _same_words(folders: Sequence[Path]) -> None:
-    """Teachers and student must cut text alike, or logits would be of other tokens."""
+    """Raises BadModel unless teachers and student cut text alike: else logits would be of other tokens."""
     for folder in folders[1:]:
         if sha256(folder / TOKENIZER_FILE) != sha256(folders[0] / TOKENIZER_FILE):
             raise BadData(

@@ -135,10 +135,10 @@ def precision(on: torch.device) -> contextlib.AbstractContextManager[Any]:
 
 def steps_of(task: TrainingTask[Any], schedule: Schedule) -> list[TrainingStep]:
     steps: list[TrainingStep] = []
-    for passed in range(-int(-schedule.passes // 1)):
-        batches = plan(task.lengths(passed), schedule.tokens, schedule.seed, passed)
-        share = min(1.0, schedule.passes - passed)
-        steps += [TrainingStep(passed, rows) for rows in batches[: max(1, round(share * len(batches)))]]
+    for number in range(-int(-schedule.passes // 1)):
+        batches = plan(task.lengths(number), schedule.tokens, schedule.seed, number)
+        share = min(1.0, schedule.passes - number)
+        steps += [TrainingStep(number, rows) for rows in batches[: max(1, round(share * len(batches)))]]
     return steps
 
 
@@ -214,7 +214,7 @@ class _Run:
         beside.replace(self.work / STATE_FILE)
 
     def steps(self) -> Iterator[Progress]:
-        began = saved = time.monotonic()
+        began = last_save = time.monotonic()
         rows, recent = 0, list[Tensor]()
         for step in self.plan[self.done :]:
             recent.append(self._learn(step))
@@ -229,9 +229,9 @@ class _Run:
             self._log(loss, figures.get("loss"))
             if figures:
                 self._note(loss, figures, rows / max(time.monotonic() - began, 1e-9))
-            if self.done == len(self.plan) or time.monotonic() - saved >= self.schedule.save_seconds:
+            if self.done == len(self.plan) or time.monotonic() - last_save >= self.schedule.save_seconds:
                 self.save()
-                saved = time.monotonic()
+                last_save = time.monotonic()
             yield self.last
 
     def _learn(self, step: TrainingStep) -> Tensor:
@@ -285,5 +285,5 @@ def _groups(network: nn.Module) -> list[dict[str, Any]]:
 def _keep_until(path: Path, step: int) -> None:
     """Drop lines after the state's step: they will be written again."""
     if path.exists():
-        kept = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= step]
-        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= step]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

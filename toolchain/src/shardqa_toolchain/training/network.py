@@ -79,8 +79,8 @@ class Embeddings(nn.Module):
     def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
         places = self.position_embeddings.weight[: input_ids.shape[1]]
         total = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids) + places
-        normalised: Tensor = self.LayerNorm(total)
-        return normalised
+        result: Tensor = self.LayerNorm(total)
+        return result
 
 
 class Layer(nn.Module):
@@ -100,8 +100,8 @@ class Layer(nn.Module):
     def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
         """Takes hidden [batch, tokens, hidden] and a bias of the logits, [batch, 1 or heads, 1 or tokens, tokens]."""
         batch, tokens, _ = hidden.shape
-        packed = self.qkv(hidden).view(batch, tokens, 3, self.heads, self.head_size)
-        query, key, value = packed.permute(2, 0, 3, 1, 4).unbind()
+        product = self.qkv(hidden).view(batch, tokens, 3, self.heads, self.head_size)
+        query, key, value = product.permute(2, 0, 3, 1, 4).unbind()
         # Written out: on CPU torch's fused attention is a third slower for rows of a few hundred tokens.
         logits = (query / math.sqrt(self.head_size)) @ key.transpose(-1, -2)
         weights = (logits + bias.to(logits.dtype)).softmax(-1)
@@ -134,7 +134,7 @@ class Encoder(nn.Module):
 
 
 def buckets(tokens: int, count: int) -> Tensor:
-    """The bucket of each token's distance from each other, int64 [tokens, tokens], below ``count``.
+    """Returns the bucket of each token's distance from each other, int64 [tokens, tokens], below ``count``.
 
     Half of them is for what stands after a token; half of a half tells single distances, the rest ever longer ones
     (Raffel et al. 2020, section 2.1; MPNet takes them over).
@@ -159,7 +159,7 @@ class SpanReader(nn.Module):
     """A BERT that points at an answer's first and last token; perhaps also at the sentences that answer."""
 
     def __init__(self, sizes: Sizes, evidence: bool = False) -> None:
-        """``evidence`` adds the outputs evidence and relevance."""
+        """Makes a reader with fresh weights; ``evidence`` adds the outputs evidence and relevance."""
         super().__init__()
         self.encoder = Encoder(sizes)
         self.qa_outputs = nn.Linear(sizes.hidden, 2)
@@ -173,7 +173,7 @@ class SpanReader(nn.Module):
         return logits
 
     def logits(self, hidden: Tensor) -> ReaderLogits:
-        """All outputs, of the last layer's, [batch, tokens, hidden]."""
+        """Returns all outputs from the last layer's, [batch, tokens, hidden]."""
         evidence = self.evidence(hidden).squeeze(-1) if self.evidence is not None else None
         relevance = self.relevance(hidden[:, 0]).squeeze(-1) if self.relevance is not None else None
         return ReaderLogits(self.qa_outputs(hidden), evidence, relevance)
@@ -208,12 +208,12 @@ def load_encoder(encoder: Encoder, weights: Mapping[str, NDArray[np.float32]]) -
 
 def tensors(encoder: Encoder) -> dict[str, Tensor]:
     """An encoder's weights by transformers' names, float32 on the CPU; `load_encoder`'s other half."""
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for name, parameter in encoder.named_parameters():
         names = _names(name)
         parts = parameter.detach().float().cpu().chunk(len(names))
-        found |= {part: value.contiguous().clone() for part, value in zip(names, parts, strict=True)}
-    return found
+        weights |= {part: value.contiguous().clone() for part, value in zip(names, parts, strict=True)}
+    return weights
 
 
 _LAYER_NAMES = {

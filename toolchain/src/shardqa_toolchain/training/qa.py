@@ -46,13 +46,13 @@ def train(
     with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
         network = load_reader(start, recipe.evidence)
-        prepared = prepare(recipe.data, Tokenizer.load(start))
-        task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
+        data = prepare(recipe.data, Tokenizer.load(start))
+        task = span_task(network, data, recipe.data, recipe.schedule.seed)
         last = loop.train(task, recipe.schedule, work, identity(recipe), report)
         write_checkpoint(network, start, folder)
-        found = reported(prepared, last, task)
-        cards.derive(start, folder, step("train qa", recipe, found))
-    return found
+        outcome = reported(data, last, task)
+        cards.derive(start, folder, step("train qa", recipe, outcome))
+    return outcome
 
 
 def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int) -> SpanTask:
@@ -100,5 +100,5 @@ def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Rep
 
 def step(name: str, recipe: Recipe, report: Report) -> cards.CardStep:
     """The card's entry of a run."""
-    ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
-    return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out": report.figures})
+    figures = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
+    return cards.CardStep(name, {**recipe.as_json(), **figures, "held_out": report.figures})

@@ -23,7 +23,7 @@ CROP_MARGIN = 24
 
 
 def learning_rows(example: Example, max_tokens: int = MAX_ROW) -> list[LearningRow]:
-    """The rows of one example; a window that does not hold the whole answer says "not here", at [CLS]."""
+    """Returns the rows of one example; a window that does not hold the whole answer says "not here", at [CLS]."""
     return [_learning_row(example, *window) for window in windows(example.question, example.passage, max_tokens)]
 
 
@@ -44,7 +44,7 @@ def _learning_row(example: Example, first: int, row: Row) -> LearningRow:
 
 
 def crop(row: LearningRow, random: np.random.Generator) -> LearningRow:
-    """The row with a piece of its passage, cut anywhere around the answer, or around a sentence that answers.
+    """Returns the row with a piece of its passage, cut anywhere around the answer, or around a sentence that answers.
 
     A row without either is cut around a place drawn at random, so that its length does not give it away.
     """
