@@ -1,8 +1,8 @@
 """Fit ``scoring.json``: how likely an answer is right, and the scores below which nothing is answered.
 
     shardqa-models candidates READER --squad train-v1.1.json.gz --squad unanswerable.json.gz --out squad.jsonl
-    shardqa-models candidates READER --domain qed-nq.json.gz --out qed.jsonl
-    shardqa-models calibrate READER --candidates squad.jsonl --candidates qed.jsonl
+    toolchain/recipes/asked-candidates.py READER --out asked
+    shardqa-models calibrate READER --candidates squad.jsonl --candidates asked/nhsuk.jsonl
 
 Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "corpus", "ranks": [..], "candidates":
 [{"text", "span_logit", "null_logit", "rank_score", "evidence", "relevance"}, ..], "passages": [{"text", "null_logit",

@@ -19,7 +19,7 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "distil": ["--teacher", "nowhere", "--start", "nowhere", "--out", "out", "--data", "nowhere.json"],
     "average": ["a", "b", "--out", "out"],
     "adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
-    "candidates": ["nowhere", "--out", "found.jsonl"],
+    "candidates": ["nowhere", "--squad", "nowhere.json", "--out", "found.jsonl"],
     "calibrate": ["nowhere", "--candidates", "nowhere.jsonl"],
     "calibrate-corpus": ["nowhere.jsonl"],
     "eval ask": ["nowhere.jsonl"], "eval retrieval": ["nowhere.jsonl"], "eval times": ["--redis", "127.0.0.1:1"],

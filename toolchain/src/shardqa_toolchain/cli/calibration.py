@@ -11,7 +11,6 @@ import typer
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
-from shardqa.errors import BadData
 from shardqa.models import shipped
 from shardqa.models.scoring import SCORING_FILE, Scoring
 
@@ -25,14 +24,7 @@ ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of the ne
 def candidates(
     reader: ReaderArgument,
     out: Annotated[Path, typer.Option("--out", help="File to write, JSON lines.")],
-    squad: Annotated[
-        list[Path] | None, typer.Option("--squad", help="SQuAD files; the first has the documents.")
-    ] = None,
-    domain: Annotated[
-        list[Path] | None,
-        typer.Option("--domain", help="Files of SQuAD's form, each a corpus; questions also without their document."),
-    ] = None,
-    seeds: Annotated[Path | None, typer.Option("--seeds", help="A folder like seeds/ instead.")] = None,
+    squad: Annotated[list[Path], typer.Option("--squad", help="SQuAD files; the first has the documents.")],
     held_out: Annotated[
         float | None,
         typer.Option("--held-out", help="Ask only about this share of the articles, as training's held_out."),
@@ -51,16 +43,9 @@ def candidates(
     """
     from shardqa_toolchain.cli import candidates as sampling
 
-    if sum(map(bool, (squad, domain, seeds))) != 1:
-        raise BadData("give one of --squad, --domain and --seeds")
-    if domain:
-        samples = [sampling.domain(file, limit, seed) for file in domain]
-    elif seeds:
-        samples = [sampling.seeds(seeds)]
-    else:
-        samples = [sampling.articles(squad or [], paragraphs, limit, held_out, seed)]
-    passages = sampling.write(samples, reader, out, k, threads, shipped.encoder_folder() if vectors else None)
-    questions = sum(len(sample.questions) for sample in samples)
+    sample = sampling.articles(squad, paragraphs, limit, held_out, seed)
+    passages = sampling.write([sample], reader, out, k, threads, shipped.encoder_folder() if vectors else None)
+    questions = len(sample.questions)
     if as_json:
         print_json({"questions": questions, "passages": passages, "out": str(out)})
         return
@@ -74,9 +59,6 @@ def calibrate(
     test: Annotated[
         list[Path] | None, typer.Option("--test", help="More such files; the report covers them, the fit does not.")
     ] = None,
-    keep_spans: Annotated[
-        bool, typer.Option("--keep-spans", help="Keep the scores of spans and their threshold as they are.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fit the reader's scores to probabilities, choose the lines below which nothing is answered, write scoring.json.
@@ -89,8 +71,7 @@ def calibrate(
 
     questions = [question for path in files for question in fitting.read_candidates(path)]
     tests = [question for path in test or [] for question in fitting.read_candidates(path)]
-    before = Scoring.load(reader) if keep_spans else None
-    scoring = fitting.fit(questions, before)
+    scoring = fitting.fit(questions)
     if (reader / SCORING_FILE).exists():
         own = Scoring.load(reader)
         scoring = replace(scoring, evidence=own.evidence, sentences=own.sentences, sentences_below=own.sentences_below)
@@ -98,7 +79,7 @@ def calibrate(
     if any(one.found for one in sentences):
         scoring = fitting.fit_sentences(sentences, scoring)
     results = {
-        "left out": list(fitting.left_out(questions, base=before)),
+        "left out": list(fitting.left_out(questions)),
         "sentences, left out": list(fitting.left_out(sentences, base=scoring)),
         **{when: list(fitting.outcomes(scoring, [*questions, *tests], when)) for when in get_args(AnswerWhen)},
     }

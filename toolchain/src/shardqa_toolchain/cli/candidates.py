@@ -28,7 +28,7 @@ from shardqa.models.reader import Row, RowLogits, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
-from shardqa_toolchain import evidence_lines, squad
+from shardqa_toolchain import squad
 
 ENCODER = "0" * 16  # its id: there is one here
 
@@ -138,40 +138,6 @@ class Library:
         likeliest = evidence.likeliest(of_passage, offsets, numbers, best)
         places = [(one.start, one.end, round(one.logit, 4), round(one.evidence, 4)) for one in likeliest]
         return candidates, {"key": key, "text": passage.text, "start": passage.start, "sentences": places, **scores}
-
-
-def seeds(folder: Path) -> Sample:
-    """The questions of `seeds/` over its documents."""
-    documents = []
-    for path in sorted((folder / "documents").glob("*.md")):
-        title, _, text = path.read_text(encoding="utf-8").partition("\n")
-        documents.append((path.name, title.lstrip("# "), text))
-    return Sample(documents, list(squad.read(folder / "questions.jsonl").questions), "seeds")
-
-
-def domain(file: Path, limit: int, seed: int) -> Sample:
-    """Returns all paragraphs of a file of SQuAD's form or of marked texts, and ``limit`` of its questions of each kind.
-
-    The questions are drawn at random. Marked sentences count as answers.
-    """
-    source = _marked(file) if evidence_lines.is_lines(file) else squad.read_squad(file)
-    documents = [(one.id, one.title.replace("_", " "), one.text) for one in source.paragraphs]
-    name = file.name.split(".")[0]
-    return Sample(documents, list(_drawn(list(source.questions), limit, seed)), name, absent=True)
-
-
-def _marked(file: Path) -> squad.QuestionSet:
-    records = [one for one in evidence_lines.read(file) if one.spans]
-    texts = {one.context: squad.Paragraph(one.id, one.title, one.context) for one in reversed(records)}
-    return squad.QuestionSet(
-        tuple(texts.values()),
-        tuple(
-            squad.SquadQuestion(
-                one.id, one.question, tuple(one.context[a:b] for a, b in one.spans), texts[one.context].id
-            )
-            for one in records
-        ),
-    )
 
 
 def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
