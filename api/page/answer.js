@@ -110,7 +110,7 @@ function noAnswerCard(answer) {
 }
 
 /** What the documents leave out, in pieces; `look` makes something of each word. */
-const unsaid = (answer, look) => (answer.absent.length > 0 ? ["Your documents don’t mention ", named(answer.absent, look), "."].flat() : ["No answer was found in your documents. Other words may find one."]);
+const unsaid = (answer, look) => (answer.absent.length > 0 ? ["Your documents don’t mention ", named(answer.absent, look), "."].flat() : ["No answer was found in your documents."]);
 
 const named = (words, look = (word) => word) => words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
 

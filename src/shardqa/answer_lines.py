@@ -16,7 +16,7 @@ def verdict(absent: Sequence[str], parts: Sequence[object]) -> str:
         return "no sure answer"
     if absent:
         return f"the documents don't mention {' or '.join(absent)}"
-    return "no answer was found; other words may find one"
+    return "no answer was found; other words, or a search, may find one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,7 +323,7 @@ PART = Part(text="It is\n287 m deep.", corpus="c", document="lake.md", title="Th
 @pytest.mark.parametrize(
     ("answer", "lines"),
     [
-        (refusal(failed=[]), ["answer    no answer was found; other words may find one"]),
+        (refusal(failed=[]), ["answer    no answer was found; other words, or a search, may find one"]),
         (
             refusal(failed=[]).model_copy(update={"parts": [PART]}),
             ["answer    no sure answer", "perhaps   It is 287 m deep. (0.125, lake.md)"],
