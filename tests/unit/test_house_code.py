@@ -50,7 +50,7 @@ BUDGETS = {
     "tests/unit/models": 1_170,
     "tests/unit/worker": 4_055,
     "toolchain/recipes": 656,
-    "toolchain/src": 9_900,
+    "toolchain/src": 9_475,
     "toolchain/tests": 4_370,
     "tools": 190,
     "worker": 2_615,
