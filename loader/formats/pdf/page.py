@@ -103,7 +103,7 @@ def lines(page: pdfium.PdfPage) -> list[TextLine]:
     text = page.get_textpage()
     try:
         for line in _Characters(text, page.get_rotation()).lines():
-            if texts and not texts[-1].hyphenated and _goes_on(texts[-1], line):
+            if texts and not (texts[-1].hyphenated or line.is_downwards) and _goes_on(texts[-1], line):
                 _join(texts[-1], line)
             else:
                 texts.append(line)

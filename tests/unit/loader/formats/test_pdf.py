@@ -134,7 +134,7 @@ def test_columns_written_downwards_are_taken_from_the_right_and_named() -> None:
 
     def paint(canvas: Canvas) -> None:
         canvas.setFont("HeiseiMin-W3", 12)
-        for x, words in ((500, "水門は朝六時に開きます。"), (480, "鍵は番人が持っています。")):
+        for x, words in ((500, "水門は朝六時に開きます。"), (478, "鍵は番人が持っています。")):
             canvas.drawString(x, 700, words)
 
     document, lost = items(painted(paint))
