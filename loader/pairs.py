@@ -67,6 +67,8 @@ def _is_head(name: str, value: str, below: Sequence[tuple[str, str]]) -> bool:
         return True
     if sum(_last(one) in LABELS for one, _ in below) >= max(1, len(below) // 3):
         return False
+    if value in (other for _, other in below):
+        return False
     amounts = sum(AMOUNT.match(other) is not None for _, other in below)
     if DIGIT.search(value):  # "Price 2024" above prices names them, and a year above numbers
         is_year = value.isdigit() and len(value) == YEAR and _last(name) not in LABELS

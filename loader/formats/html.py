@@ -429,8 +429,10 @@ class _Walk:
         else:
             for n, row in enumerate(rows):
                 name, values = row.cells[0].rstrip(":"), bars(row.cells[1:])
-                is_pair = row.heads == 1 and name and values
-                self._composer.block(f"{name}: {values}" if is_pair else bars(row.cells), close=n > 0)
+                if row.heads == 1 and name and values:
+                    self._composer.pair(name, values, close=n > 0)
+                else:
+                    self._composer.block(bars(row.cells), close=n > 0)
 
 
 def _tidy(text: str) -> str:

@@ -1,9 +1,11 @@
 """Each line of the golden folder comes out of its file: words at their place, a reason, or nothing to lose."""
 
+from contextlib import closing
+
 import pytest
 
-from shardqa.loader.files import SourceFiles
-from shardqa.loader.source_file import Lost, Skipped, Textless
+from shardqa.loader import formats
+from shardqa.loader.source_file import Lost, Skipped, SourceFile, Textless
 from shardqa.places import at, check, encode
 from shardqa.schema import Document
 from tests.golden_files import FOLDER, Line, files, lines
@@ -18,7 +20,10 @@ def read() -> Read:
 
 
 def _of(name: str) -> list[Document | Skipped | Lost | Textless]:
-    return list(SourceFiles([FOLDER / name], prefix=f"{name.rpartition('/')[0]}/".lstrip("/")))
+    if kind := formats.textless(name):
+        return [Textless(name, kind)]
+    with closing(SourceFile.open(FOLDER / name, name, formats.read)) as source:
+        return list(formats.read(source))
 
 
 @pytest.mark.parametrize(

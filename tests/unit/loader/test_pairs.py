@@ -10,6 +10,7 @@ PAIRS = (
     "Hull|steel/Rig|sloop, two sails/Length|9.8 m",
     "Ship|Berta/Length|44 m/Flag|Norway",
     "Ship:|Berta/Rig:|Sloop",
+    "Large text|Disabled/Zoom in|Shift Plus/High contrast|Disabled",
     "Inhaber|Mara Quist/Ort|Anster/Gewerbe|Keramik",
 )
 HEADED = (
