@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator
 
-from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa import metadata
+from shardqa.errors import BadDocument
+from shardqa.loader.source_file import Item, Skipped, SourceFile, printable
 from shardqa.places import Place
 from shardqa.schema import Document
 
@@ -42,11 +44,11 @@ def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
     )
     if not isinstance(item, Document):
         return Skipped(place, item.reason)
-    metadata = entry.get("metadata")
+    own = entry.get("metadata")
     others = {name: value for name, value in entry.items() if name not in NAMES}
-    return item.model_copy(
-        update={
-            "source": origin if isinstance(origin, str) else place,
-            "metadata": {**(metadata if isinstance(metadata, dict) else {}), **others},
-        }
-    )
+    update = {"metadata": {**(own if isinstance(own, dict) else {}), **others}}
+    try:
+        metadata.pack(item.id, update["metadata"])
+    except BadDocument as fault:
+        return Skipped(place, str(fault))
+    return item.model_copy(update={**update, "source": printable(origin) if isinstance(origin, str) else place})

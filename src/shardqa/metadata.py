@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import orjson
+
 from shardqa.errors import BadDocument
 
 MAX_DEPTH = 32  # objects and lists within one another; readers of JSON give up at 255 (pydantic) to 1,024 (orjson)
@@ -14,8 +16,11 @@ def pack(document: str, metadata: dict[str, Any]) -> str:
     check_depth(document, metadata)
     try:
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        orjson.dumps(metadata)  # by which it travels on
     except ValueError:
         raise BadDocument(f"the metadata of document {document!r} holds NaN or infinity; send null or a text") from None
+    except TypeError as error:  # a number of more than 64 bits, half a character
+        raise BadDocument(f"the metadata of document {document!r} is no JSON: {error}; send that as a text") from None
     return check_size(document, text)
 
 
