@@ -9,17 +9,20 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from shardqa.errors import BadDocument
 from shardqa.http_schema import text_id
 from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp, page_digest
-from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, Textless, printable
+from shardqa.loader.reader_process import ReaderProcess
+from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless, printable
 from shardqa.schema import Document
 
 STDIN = Path("-")
 STDIN_NAME = "stdin.jsonl"
+OCR_TIMES = 50  # as long as to read a page takes it to recognize its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,23 @@ class SourceFiles:
         self._prefix = prefix
         self.total = sum(file.size for file in self._files)
         self._before = 0  # bytes of the files that are done
-        self._source: SourceFile | None = None
+        self._position = 0  # bytes of the file that is read now
+        self._process = ReaderProcess()
 
     def has_files(self, folder: Path) -> bool:
         return any(folder in file.path.parents for file in self._files)
 
     def done(self) -> int:
         """Returns the bytes on disk read so far, without those that were only read ahead."""
-        source = self._source
-        return self._before + (source.position if source is not None else 0)
+        return self._before + self._position
 
     def __iter__(self) -> Iterator[Item]:
-        for file in self._files:
-            yield from self._read(file)
-            self._before += file.size
+        try:
+            for file in self._files:
+                yield from self._read(file)
+                self._before, self._position = self._before + file.size, 0
+        finally:
+            self._process.end()
 
     def _read(self, file: FoundFile) -> Iterator[Item]:
         # before it is opened: a folder of pictures is not read through
@@ -92,22 +98,15 @@ class SourceFiles:
             if ids and self._known is not None:
                 self._pages.setdefault(self._known.page(origin), ids[0])
             return
-        try:
-            source = SourceFile.open(file.path, self._prefix + file.name, formats.read)
-        except NotAFile as error:
-            yield Skipped(printable(str(file.path)), str(error))
-            return
-        except OSError as error:
-            yield Skipped(printable(str(file.path)), f"can't be read: {error.strerror}")
-            return
-        source.ocr = self._ocr
-        self._source = source
-        try:
-            items = self.read.setdefault(origin, FileRead(file.stamp)).noted(formats.read(source))
-            yield from self._once(items, source.name)
-        finally:
-            self._source = None
-            source.close()
+        items = self.read.setdefault(origin, FileRead(file.stamp)).noted(self._items(file))
+        yield from self._once(items, self._prefix + file.name)
+
+    def _items(self, file: FoundFile) -> Iterator[Item]:
+        opens = partial(SourceFile.open, file.path, self._prefix + file.name, formats.read, self._ocr)
+        size = file.size * (OCR_TIMES if self._ocr else 1)
+        for item, position in self._process.told(printable(str(file.path)), size, opens):
+            self._position = position
+            yield item
 
     def _once(self, items: Iterable[Item], name: str) -> Iterator[Item]:
         """Leaves out a document that says just what another file's says: manuals have pages twice."""

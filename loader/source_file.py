@@ -64,10 +64,6 @@ Item: TypeAlias = Document | Skipped | Lost | Textless
 Inner: TypeAlias = Callable[["SourceFile"], Iterator[Item]]
 
 
-class NotAFile(Exception):
-    """The path is no regular file."""
-
-
 class SourceFile:
     """A file being read; `name` is its path below the given folder, and its documents' id."""
 
@@ -86,14 +82,19 @@ class SourceFile:
         self._bytes: BinaryIO = gzip.GzipFile(fileobj=raw) if is_gzip else raw  # type: ignore[assignment]
 
     @classmethod
-    def open(cls, path: Path, name: str, inner: Inner | None = None) -> "SourceFile":
-        """Opens a file on disk. Raises NotAFile, OSError."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+    def open(cls, path: Path, name: str, inner: Inner | None = None, ocr: bool = False) -> "SourceFile":
+        """Opens a file on disk. Raises BadDocument."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+        except OSError as error:
+            raise BadDocument(f"can't be read: {error.strerror}") from error
         raw = open(descriptor, "rb")  # noqa: SIM115 - closed by close()
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raw.close()
-            raise NotAFile("a pipe, socket or device, not a file")
-        return cls(raw, name, str(path), printable(os.path.abspath(path)), inner)
+            raise BadDocument("a pipe, socket or device, not a file")
+        source = cls(raw, name, str(path), printable(os.path.abspath(path)), inner)
+        source.ocr = ocr
+        return source
 
     @classmethod
     def of_bytes(
@@ -116,8 +117,8 @@ class SourceFile:
         metadata: dict[str, Any] | None = None,
     ) -> Item:
         """Returns a document of this file, or a Skipped with the reason."""
-        id_ = self.name if id_ is None else id_
-        place = self.label if id_ == self.name else f"{self.label} ({printable(id_)})"
+        id_ = self.name if id_ is None else printable(id_)
+        place = self.label if id_ == self.name else f"{self.label} ({id_})"
         if "\x00" in text:
             return Skipped(place, "binary: it holds NUL characters")
         try:

@@ -5,12 +5,14 @@ Belongs to the thread that iterates it; `done()` may be asked from any.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from time import monotonic, sleep
 
 from shardqa.errors import BadDocument
 from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp
+from shardqa.loader.reader_process import ReaderProcess
 from shardqa.loader.source_file import Item, Skipped, SourceFile
 from shardqa.loader.web import content, sitemap
 from shardqa.loader.web.address import NotFetched, PageAddress
@@ -55,6 +57,7 @@ class WebPages:
         self._whole = dict[PageAddress, bool]()  # by sitemap given: all that it lists was seen
         self._pages = self._sitemaps = self._surplus = 0
         self._done = 0  # bytes fetched
+        self._process = ReaderProcess()
 
     def done(self) -> int:
         return self._done
@@ -174,8 +177,9 @@ class WebPages:
             yield Skipped(url, f"of content type {media!r}; known: {formats.TOLD}")
             return
         body = content.as_utf8(page.content, page.headers)
-        source = SourceFile.of_bytes(body, self._prefix + address.name, url, url, formats.read)
-        yield from self.read.setdefault(url, FileRead(stamp)).noted(formats.read(source, format))
+        opens = partial(SourceFile.of_bytes, body, self._prefix + address.name, url, url, formats.read)
+        items = (item for item, _ in self._process.told(url, len(body), opens, format))
+        yield from self.read.setdefault(url, FileRead(stamp)).noted(items)
 
 
 def _is_below(page: PageAddress, sitemap: PageAddress) -> bool:

@@ -6,11 +6,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from shardqa.api import connection_limits, file_readers, http_protocol, limits
+from shardqa.api import connection_limits, http_protocol, limits
 from shardqa.api.routes import documents
 from shardqa.api.routes.documents import MAX_DOCUMENTS
 from shardqa.config import MAX_DOCUMENT, Settings
 from shardqa.http_schema import MAX_QUESTIONS
+from shardqa.loader import reader_process
 from shardqa.schema import Answer
 from tests.api.conftest import problem
 
@@ -31,7 +32,7 @@ BOUNDS = {
     "documents of one request": [MAX_DOCUMENTS],
     "questions of one batch": [MAX_QUESTIONS],
     "any other body": [limits.MAX_BODY // MIB],
-    "reading one file": [file_readers.SECONDS, file_readers.MEMORY // GIB],
+    "reading one file": [reader_process.SECONDS, reader_process.MEMORY // GIB],
     "all bodies in memory": [limits.MAX_BODIES // MIB, limits.MAX_BODIES_OF_OWNER // MIB],
     "a body's pace": [limits.BODY_PAUSE, limits.BODY_SECONDS],
     "a client that does not read its reply": [limits.SEND_SECONDS],

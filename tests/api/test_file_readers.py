@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from shardqa.api import file_readers
 from shardqa.api.file_readers import FileReaders
 from shardqa.errors import BadDocument, FileTooSlow
+from shardqa.loader import reader_process
 from shardqa.loader.source_file import Textless
 from shardqa.schema import Document
 
@@ -59,7 +59,7 @@ async def test_whoever_leaves_frees_the_place_at_once() -> None:
 
 
 async def test_a_reader_that_ends_is_a_problem_of_that_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_readers, "_serve", os.abort)
+    monkeypatch.setattr(reader_process, "_serve", os.abort)
     with pytest.raises(BadDocument, match="its reader ended"):
         await FileReaders().read(b"x", "x.txt", 10)
 

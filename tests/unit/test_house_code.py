@@ -18,12 +18,12 @@ C_COLUMNS = 120  # of its lines
 # says why in its body.
 BUDGETS = {
     ".": 80,
-    "api": 8_090,
+    "api": 8_000,
     "bench": 4_060,
     "cluster": 1_140,
     "docs": 440,
     "gears_functions": 6_245,
-    "loader": 9_160,
+    "loader": 9_285,
     "models": 1_970,
     "module": 550,
     "module/src": 12_020,

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from shardqa.loader.reader_process import MEMORY
 from tests.unit.loader.reading import Reader
 
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Reader]:
-    process = Reader()
+    process = Reader(MEMORY)
     yield process
-    process.close()
+    process.stop()

@@ -133,6 +133,7 @@ def test_lines_of_json_carry_ids_titles_and_metadata(tmp_path: Path) -> None:
         ("[1]", "list found"),
         ('{"id": "x"}', 'no field "text"'),
         ('{"text": 5}', 'no field "text"'),
+        ('{"text": "x", "n": 123456789012345678901}', "64-bit range; send that as a text"),
         ('{"id": {}, "text": "t"}', '"id" is dict'),
         ('{"id": "x", "text": " "}', "no text"),
         ("[" * 100_000, "not JSON"),
@@ -305,3 +306,22 @@ def test_a_page_with_a_byte_that_is_none_is_read_and_says_so(tmp_path: Path) -> 
     assert isinstance(page, Document)
     assert page.text.endswith("The mill stands.")
     assert isinstance(loss, Lost)
+
+
+def test_half_characters_of_json_are_question_marks_in_names(tmp_path: Path) -> None:
+    (item,) = documents(
+        write(tmp_path / "a.jsonl", r'{"text": "Mill", "id": "\ud800", "title": "\udc00", "source": "\ud800"}')
+    )
+    assert (item.id, item.title, item.source) == ("?", "?", "?")
+
+
+def test_a_file_that_ends_its_reader_is_skipped_and_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SourceFile, "peek", lambda source, size: os._exit(1) if source.name == "a.txt" else b"x")
+    write(tmp_path / "a.txt", "The mill stands.")
+    write(tmp_path / "b.txt", "The mill stands.")
+    broken, good = read(tmp_path)
+    assert isinstance(broken, Skipped)
+    assert "its reader ended" in broken.reason
+    assert isinstance(good, Document)
