@@ -55,7 +55,11 @@ class Package:
 
     @property
     def title(self) -> str:
-        properties = [self.xml(name) for name in self.targets("", "core-properties")]
+        """Returns the title in the file's properties; empty where these can't be read, since they are no text of it."""
+        try:
+            properties = [self.xml(name) for name in self.targets("", "core-properties")]
+        except (etree.LxmlError, BadDocument):
+            return ""
         return one_line(next((root.findtext("{*}title") or "" for root in properties if root is not None), ""))
 
     def bytes(self, name: str) -> bytes | None:

@@ -38,11 +38,13 @@ def read(source: SourceFile) -> Iterator[Item]:
     formats: dict[str, dict[Cell, str]] = {}  # of cells, by sheet
     overlays: dict[str, Overlay] = {}
     losses: list[Lost] = []
+    measured: set[str] | None = None
     with readable("a workbook", *FAULTS):
         is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
         if is_zip and not content.startswith(zipped.OLE):
             with zipped.check(content) as archive:
                 content = _packed(archive, others) if (others := cell_counts.checked(archive)) else content
+                measured = {one_line(name) for name, _ in cell_counts.named_sheets(archive)}
                 formats = cell_formats.of_sheets(archive)
                 try:
                     overlays = of_sheets(archive)
@@ -55,6 +57,9 @@ def read(source: SourceFile) -> Iterator[Item]:
         names = list(kinds)
     composer = Composer()
     for name in names:
+        if measured is not None and len(measured) < len(names) and one_line(name) not in measured:
+            losses.append(Lost(f"{source.label}, sheet {name}", "it can't be read: the list of sheets is damaged"))
+            continue
         try:
             rows, areas = _rows(book, name, content)
         except FAULTS as error:
