@@ -52,8 +52,7 @@ def test_a_title_is_no_header_and_an_odd_cell_loses_no_sheet() -> None:
     assert "Name Carrie Fisher has Profession: actor; Age: 60" in text["deaths.xls"]
     assert "lat -20.42 has long: 181.62; depth: 562" in text["datasets.xls"]
     assert text["datasets.xls"].count("\n") > 1_000
-    others = [id_ for id_ in text if id_.endswith(".xlsx")]  # the rest says what the .xls says
-    assert others == ["type-me.xlsx"]  # a date as its cell shows it; an .xls gives the value
+    assert not [id_ for id_ in text if id_.endswith(".xlsx")]  # each says what its .xls says, dates too
 
 
 @pytest.mark.parametrize("package", ["debian-policy", "postgresql-doc-15", "python3.11-doc"])
