@@ -37,7 +37,10 @@ class _Policy(email.policy.EmailPolicy):
     """The default policy, for headers cut to a bound."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        return super().header_fetch_parse(name, value[:MAX_HEADER])
+        try:
+            return super().header_fetch_parse(name, value[:MAX_HEADER])
+        except (ValueError, OverflowError):  # a date that is none
+            return super().header_fetch_parse("Subject", value[:MAX_HEADER])
 
 
 POLICY = _Policy()
@@ -54,7 +57,10 @@ def read_mbox(source: SourceFile) -> Iterator[Item]:
         if message is None:
             yield Lost(place, f"more than {MAX_MESSAGE:,} bytes; its text was left out")
         else:
-            yield from _message(source, message, f"{source.name}/{count}", place)
+            try:
+                yield from _message(source, message, f"{source.name}/{count}", place)
+            except BadDocument as error:
+                yield Lost(place, str(error))
     if not count:
         raise BadDocument("no message in it: none begins with a line 'From …'")
 

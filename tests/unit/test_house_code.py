@@ -23,7 +23,7 @@ BUDGETS = {
     "cluster": 1_140,
     "docs": 440,
     "gears_functions": 6_245,
-    "loader": 9_285,
+    "loader": 9_300,
     "models": 1_970,
     "module": 550,
     "module/src": 12_020,
