@@ -101,12 +101,12 @@ class Ingest:
             return await self._writer.put(key, doc, fields, before, ("HSET", key, *fields.pairs()))
 
 
-def _check_origin(before: keys.DocKey, fields: Fields, old: Stored) -> None:
+def _check_origin(doc: keys.DocKey, fields: Fields, before: Stored) -> None:
     """Raises IdTaken unless the id is free, or its document is of the same origin or says the same."""
-    if old.text is None or old.origin == fields.origin or old.text == fields.text.encode():
+    if before.text is None or before.origin == fields.origin or before.text == fields.text.encode():
         return
-    owner = f"comes from {old.origin}" if old.origin else "was put by a client, not from a file"
+    owner = f"comes from {before.origin}" if before.origin else "was put by a client, not from a file"
     raise IdTaken(
-        f"the id {before.document!r} is taken: its document {owner} and says something else; "
+        f"the id {doc.document!r} is taken: its document {owner} and says something else; "
         "give these files ids of their own (--prefix NAME/), or --replace it"
     )

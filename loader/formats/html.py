@@ -131,7 +131,7 @@ def _clean(main: LexborNode, opened: set[str]) -> list[str]:
         options = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
         node.replace_with(node.attributes.get("value") or ", ".join(options))
     for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
-        if not _encloses(node, main) and not _is_page(node, main):
+        if not _is_main(node, main) and not _is_page(node, main):
             node.decompose()
     _drop(_around(main), main)
     asides = _drop(_invisible(main, opened), main)
@@ -146,7 +146,7 @@ def _clean(main: LexborNode, opened: set[str]) -> list[str]:
 
 def _drop(nodes: Iterable[LexborNode], main: LexborNode) -> list[str]:
     """Removes nodes, also those within others; returns the words of each, but of menus and forms."""
-    by_id = {node.mem_id: node for node in nodes if not _encloses(node, main)}
+    by_id = {node.mem_id: node for node in nodes if not _is_main(node, main)}
     outer = [node for node in by_id.values() if not any(above.mem_id in by_id for above in _above(node))]
     texts = [_words(node) for node in outer if _linked(node) <= MOST_LINKED and node.css_first(FORM) is None]
     for node in outer:
@@ -187,8 +187,8 @@ def _lead(root: LexborNode, main: LexborNode) -> list[LexborNode]:
     return [header if header is not None and is_head and _linked(header) <= MOST_LINKED else heads[0]]
 
 
-def _encloses(node: LexborNode, main: LexborNode) -> bool:
-    """Returns whether the node is `main` or around it: selectors find those, too, and main must not drop itself."""
+def _is_main(node: LexborNode, main: LexborNode) -> bool:
+    """Returns whether the node is `main` itself: selectors find it, too, and it must not drop itself."""
     return node.mem_id == main.mem_id
 
 
@@ -263,7 +263,7 @@ def _only_leads(node: LexborNode, links: list[str], ways: int) -> bool:
 def _holder(link: LexborNode, main: LexborNode) -> LexborNode | None:
     """Returns the block of `main` that a link stands in."""
     for node in itertools.islice(_above(link), NEAR):
-        if _encloses(node, main):
+        if _is_main(node, main):
             return None
         if node.tag in WAY_HOLDERS:
             return node

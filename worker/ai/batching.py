@@ -201,7 +201,7 @@ class RequestQueue:
 
 
 class LoadedModel:
-    """A loaded model and its thread, which calls `loaded` with the model, or with why it can't be loaded."""
+    """A loaded model and its thread, which calls `on_load` with the model, or with why it can't be loaded."""
 
     def __init__(
         self,

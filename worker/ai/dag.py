@@ -137,7 +137,7 @@ def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get |
 
 
 class DagExecution:
-    """A DAG at work. `find` returns the model of an id; `done` is called once, in whatever thread ends it."""
+    """A DAG at work. `find` returns the model of an id; `on_end` is called once, in whatever thread ends it."""
 
     def __init__(
         self, dag: Dag, find: Callable[[bytes], LoadedModel | None], on_end: Callable[[DagExecution], None]
