@@ -28,7 +28,7 @@ GETS = int(os.environ.get("GEARS_GETS", "5000"))
 HSETS = int(os.environ.get("GEARS_HSETS", "20000"))
 TURNS = 5
 CHUNK = 10_000  # commands written at once while keys are made
-PAGE = 1_000  # keys of one pipeline of the plain loop
+KEYS_PER_PIPELINE = 1_000  # keys of one pipeline of the plain loop
 GROUPS = 1_000
 
 FILTER = """
@@ -87,7 +87,7 @@ def count(ports: Sequence[int], keys: int) -> float:
 
 def plain_loop(client: Redis) -> list[bytes]:
     found: list[bytes] = []
-    for keys in batched(client.scan_iter(match="bench:hash:*", count=PAGE), PAGE):
+    for keys in batched(client.scan_iter(match="bench:hash:*", count=KEYS_PER_PIPELINE), KEYS_PER_PIPELINE):
         pipeline = client.pipeline(transaction=False)
         for key in keys:
             pipeline.hgetall(key)

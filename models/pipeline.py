@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TASK = "question-answering"
-AT_ONCE = 256  # inputs that are read together: rows of equal length share batches, and memory stays bounded
+INPUTS_AT_ONCE = 256  # inputs that are read together: rows of equal length share batches, and memory stays bounded
 WINDOW = 384  # tokens of a row, unless `max_seq_len` says otherwise
 OVERLAP = 128  # tokens that two windows share, unless `doc_stride` says otherwise
 INPUTS = ("question", "context", "data", "X")
@@ -120,7 +120,7 @@ class QuestionAnswering:
         if isinstance(inputs, GeneratorType):
             return self._stream(inputs, parameters)
         examples = [_example(one) for one in inputs]
-        results = [result for few in _parts(examples, AT_ONCE) for result in self._read(few, parameters)]
+        results = [result for few in _parts(examples, INPUTS_AT_ONCE) for result in self._read(few, parameters)]
         return results[0] if len(results) == 1 else results
 
     def _stream(self, examples: Iterator[Any], parameters: Parameters) -> Iterator[Result]:

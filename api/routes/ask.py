@@ -19,7 +19,7 @@ from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.http_schema import Answers, Asked, Question, Questions
 from shardqa.schema import Answer, Step
 
-AT_ONCE = 8  # questions of one batch on their way to shards
+QUESTIONS_AT_ONCE = 8  # questions of one batch on their way to shards
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The answer; with `Accept: text/event-stream` each step on the way to it as an event, too",
@@ -96,7 +96,7 @@ async def post_batch(batch: Questions, request: Request, state: Shared) -> Respo
 
 
 async def _ask_all(questions: list[Question], request: Request, state: State) -> Response:
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(QUESTIONS_AT_ONCE)
     request_id = problems.request_id(request.scope)
 
     async def outcome(question: Question) -> Asked:

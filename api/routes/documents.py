@@ -21,7 +21,7 @@ from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes, Stor
 from shardqa.schema import Document, DocumentList, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
-AT_ONCE = 256  # lines whose documents are on their way to shards
+LINES_AT_ONCE = 256  # lines whose documents are on their way to shards
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
@@ -178,7 +178,7 @@ async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -
     """Yields the outcome of each line, in order, a batch at a time."""
     request_id = problems.request_id(request.scope)
     lines = (line for line in body.splitlines() if line.strip())
-    while some := list(islice(lines, AT_ONCE)):
+    while some := list(islice(lines, LINES_AT_ONCE)):
         for outcome in await _add_each([_read_line(line, corpus, request_id) for line in some], request_id, state):
             yield outcome.model_dump_json(exclude_none=True).encode() + b"\n"
 

@@ -31,7 +31,7 @@ from shardqa.worker.runtime import Runtime
 
 USAGE = "IngestMany <doc key> <JSON: [[doc key, [field, value, …]], …]>"
 MAX_DOCUMENTS = 1_000  # documents of one call
-AT_ONCE = 64  # documents that are held, cut and written together: the loop and others' documents wait some 10 ms
+DOCUMENTS_AT_ONCE = 64  # held, cut and written together: the loop and others' documents wait some 10 ms
 CHARACTERS = 65_536  # of their texts
 
 
@@ -140,7 +140,7 @@ def _read(corpus: str, rows_json: str) -> list[Sent | None]:
 def _parts(rows: Sequence[Sent]) -> Iterator[Sequence[Sent]]:
     first = size = 0
     for n, one in enumerate(rows):
-        if n - first == AT_ONCE or (n > first and size + len(one.fields.text) > CHARACTERS):
+        if n - first == DOCUMENTS_AT_ONCE or (n > first and size + len(one.fields.text) > CHARACTERS):
             yield rows[first:n]
             first, size = n, 0
         size += len(one.fields.text)

@@ -22,7 +22,7 @@ from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.quarantine import Quarantine
 from shardqa.gears_functions.shard.questions import ActiveQuestions
-from shardqa.gears_functions.shard.removal import AT_ONCE, unlink
+from shardqa.gears_functions.shard.removal import PASSAGES_PER_UNLINK, unlink
 from shardqa.gears_functions.splitting import BLOCK, Passage, split_in_slices
 from shardqa.gears_functions.writes import raise_first
 from shardqa.models.tokenizer import Tokenizer
@@ -156,14 +156,14 @@ class DocumentWriter:
 
         Returns how many passages may be left; what is left is as good as before, and no longer known to be whole.
         """
-        while old - count > AT_ONCE:
-            surplus = range(old - AT_ONCE, old)
+        while old - count > PASSAGES_PER_UNLINK:
+            surplus = range(old - PASSAGES_PER_UNLINK, old)
             step = self._epochs.next(doc.corpus)
             await self.write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(doc, surplus)])
             self._remove_from_index(doc, surplus)
             self._epochs.written(step)
             self._runtime.progress()
-            old -= AT_ONCE
+            old -= PASSAGES_PER_UNLINK
         return old
 
     def _old_count(self, doc: keys.DocKey, before: Stored) -> int:

@@ -23,7 +23,7 @@ from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.models.embedding import StoredVector
 from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
-PAGE = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
+PASSAGES_PER_TICK = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
 QUIET = 0.2  # seconds without a question after which the next passage is encoded
 MAX_WAIT = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
 IDLE = 0.5  # seconds between looks for something to do
@@ -72,7 +72,7 @@ class Encoding:
             await self._heal()
             return IDLE
         pages = {
-            corpus: self._sync.index(corpus).without_vector(encoder, PAGE)
+            corpus: self._sync.index(corpus).without_vector(encoder, PASSAGES_PER_TICK)
             for corpus in list(self._sync.corpora)
             if not self._lexical.covers(corpus)
         }

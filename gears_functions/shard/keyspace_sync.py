@@ -34,7 +34,7 @@ FIELDS = ("text", "end", "bytes", "metadata", "vector", "path")  # of a passage;
 MAX_TITLE = checks.BOUNDS["title"]  # characters that are read of what an older version stored
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
-PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
+PASSAGES_PER_TICK = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 CAUGHT_UP, CAUGHT_UP_PAUSE = 40, 0.005  # looks, and seconds between them: 0.2 s at most
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
@@ -220,8 +220,8 @@ class KeyspaceSync:
         """
         todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, is_lock_heeded)) is not None]
         corpora = set[str]()
-        for first in range(0, len(todo), PAGE):
-            page = todo[first : first + PAGE]
+        for first in range(0, len(todo), PASSAGES_PER_TICK):
+            page = todo[first : first + PASSAGES_PER_TICK]
             firsts = list(dict.fromkeys(keys.first_passage(name) for name, _ in page))
             commands = [("HMGET", _raw(name), *FIELDS) for name, _ in page]
             of_titles = [("HMGET", _raw(first), "title") for first in firsts]  # a replica reads by HMGET alone

@@ -12,7 +12,7 @@ from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.worker.runtime import Argument, Runtime
 
-AT_ONCE = 400  # passages unlinked in one tick: about a millisecond of Redis' time
+PASSAGES_PER_UNLINK = 400  # passages unlinked in one tick: about a millisecond of Redis' time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Removal:
         epoch = await self._sync.epoch(doc.corpus)
         if not numbers and not last:
             return Removed(0, epoch)
-        while len(numbers) > AT_ONCE:
+        while len(numbers) > PASSAGES_PER_UNLINK:
             # The rest may fail: each tick is a change of its own.
-            step = await self._epochs.remove(doc.corpus, [unlink(doc, numbers[:AT_ONCE])])
+            step = await self._epochs.remove(doc.corpus, [unlink(doc, numbers[:PASSAGES_PER_UNLINK])])
             self._epochs.written(step)
             self._runtime.progress()
-            numbers = numbers[AT_ONCE:]
+            numbers = numbers[PASSAGES_PER_UNLINK:]
         rest = [unlink(doc, numbers)] if numbers else []
         file = ("UNLINK", keys.file(doc.corpus, doc.document))  # that it was read from
         step = await self._epochs.remove(doc.corpus, [*rest, file, *last])

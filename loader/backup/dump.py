@@ -28,7 +28,7 @@ from shardqa.models import shipped
 from shardqa.retry import retry
 
 SCANNED = 200  # keys of one SCAN
-AT_ONCE = 8  # documents read at once: what is in memory
+DOCUMENTS_AT_ONCE = 8  # documents read at once: what is in memory
 NODE_SECONDS = 30.0  # seconds for a node that loads or is busy
 # Keys that are made again from the others, as shardqa.keys spells them; models are taken by name.
 MADE_AGAIN = re.compile(
@@ -137,8 +137,8 @@ class _Dump:
         while cursor not in (b"0", 0):
             cursor, batch = await on(self._engine, node, "SCAN", cursor or b"0", "COUNT", SCANNED)
             names = [key for key in dict.fromkeys(batch) if not MADE_AGAIN.match(key)]
-            for start in range(0, len(names), AT_ONCE):
-                for record in await asyncio.gather(*map(self._record, names[start : start + AT_ONCE])):
+            for start in range(0, len(names), DOCUMENTS_AT_ONCE):
+                for record in await asyncio.gather(*map(self._record, names[start : start + DOCUMENTS_AT_ONCE])):
                     if record is not None:
                         self._writer.add(record.kind, **record.fields)
 

@@ -28,7 +28,7 @@ GONE = frozenset(f"{W}{name}" for name in ("del", "moveFrom", "pPr", "rPr", "sdt
 MAX_NESTED = 20  # tables in tables
 MAX_SPAN = 100  # columns that one cell may take
 SAYS = re.compile(r"[^\W\d_]{2}")  # a word: what more than a page's number has
-PAGE = re.compile(r"\b(?:page|seite|pagina|of|von|de|di|sur)\b", re.IGNORECASE)
+PAGE_WORDS = re.compile(r"\b(?:page|seite|pagina|of|von|de|di|sur)\b", re.IGNORECASE)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -84,7 +84,7 @@ class _Document:
                 heads.add(name)
                 root = self._package.xml(name)
                 text = " ".join(self._texts(root)) if root is not None else ""
-                if SAYS.search(PAGE.sub("", text)) and text not in heads:
+                if SAYS.search(PAGE_WORDS.sub("", text)) and text not in heads:
                     heads.add(text)
                     self._relations = self._package.relations(name)
                     self._add(root, 0)

@@ -65,7 +65,7 @@ PILCROWS = frozenset("¶#§🔗⚓↩")
 LINKS = 5  # links in a list from which it is a table of contents
 SHARE = 0.9  # of its text that is links
 MAIN = "main, article, [role=main]"
-PAGE = "main, h1"  # what is never hidden for good
+NEVER_HIDDEN = "main, h1"  # what is never hidden for good
 INLINE = tags(  # elements that do not end a line
     "a abbr acronym b bdi bdo big button cite code data del dfn em font i img ins kbd label mark q ruby rb rt rp s "
     "samp small span strike strong sub sup time tt u var wbr"
@@ -213,7 +213,7 @@ def _invisible(main: LexborNode, opened: set[str]) -> Iterator[LexborNode]:
     heads = {node.mem_id for node in main.css(HEADED)}
     for node in filter(_is_hidden, main.css(HIDABLE)):
         names = {node.attributes.get("id") or "", *(node.attributes.get("class") or "").split()}
-        if not (node.mem_id in heads or not opened.isdisjoint(names) or node.css_first(PAGE) is not None):
+        if not (node.mem_id in heads or not opened.isdisjoint(names) or node.css_first(NEVER_HIDDEN) is not None):
             yield node
 
 

@@ -8,12 +8,12 @@ from shardqa.loader.composer import Composer
 from shardqa.loader.formats.pdf import paragraphs, scanned
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
-PAGE = 842.0  # points of a page's longer side, A4: how large a picture was drawn it rarely says
+PAGE_POINTS = 842.0  # points of a page's longer side, A4: how large a picture was drawn it rarely says
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     pages = [
-        paragraphs.page_text(scanned.blocks(pixels, max(pixels.shape[:2]) / PAGE)[1])
+        paragraphs.page_text(scanned.blocks(pixels, max(pixels.shape[:2]) / PAGE_POINTS)[1])
         for pixels in recognition.pictures(source.read_all(MAX_BINARY))
     ]
     composer = Composer()

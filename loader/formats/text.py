@@ -8,7 +8,7 @@ from itertools import chain, islice
 from shardqa import checks
 from shardqa.loader.source_file import Item, SourceFile
 
-PAGE = "# "
+TITLE_MARK = "# "
 NAME = re.compile(r"\.te?xt(?:\.gz)?\Z", re.IGNORECASE)
 PAGES = re.compile(r"(?:\s*\n)?# .*(?:\n(?!#)|\Z)")  # two such lines are the comment that settings begin with
 
@@ -47,10 +47,10 @@ def _pages(source: SourceFile, lines: Iterator[str]) -> Iterator[Item]:
     size = 0  # characters of the body, so that one page without end does not fill the memory
     for line in lines:
         size += len(line) + 1
-        if line.startswith(PAGE):
+        if line.startswith(TITLE_MARK):
             if title:
                 yield _page(source, title, body, counts)
-            title, body, size = line.removeprefix(PAGE).strip(), [], 0
+            title, body, size = line.removeprefix(TITLE_MARK).strip(), [], 0
         else:
             checks.length(size, f"the page {title[:80]!r}")
             body.append(line)

@@ -7,7 +7,7 @@ from itertools import count, islice
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.gears_functions.shard.removal import AT_ONCE
+from shardqa.gears_functions.shard.removal import PASSAGES_PER_UNLINK
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.loader.summary import Summary
@@ -72,7 +72,7 @@ def test_a_long_text_that_becomes_short_or_goes_holds_redis_for_no_more_than_a_f
     shards: Shards,
 ) -> None:
     long = story(420_000)
-    assert shards.ingest("long", long)["passages"] > 2 * AT_ONCE
+    assert shards.ingest("long", long)["passages"] > 2 * PASSAGES_PER_UNLINK
     before = unlinks(shards, "long")
     shards.ingest("long", "The mill at Hallow Ford ground rye.")
     assert unlinks(shards, "long") - before >= 3
@@ -81,7 +81,7 @@ def test_a_long_text_that_becomes_short_or_goes_holds_redis_for_no_more_than_a_f
     assert not any("miller" in one["text"] for one in shards.passages("long"))
     shards.ingest("long", long)
     before = unlinks(shards, "long")
-    assert shards.delete("long")["passages"] > 2 * AT_ONCE
+    assert shards.delete("long")["passages"] > 2 * PASSAGES_PER_UNLINK
     assert unlinks(shards, "long") - before >= 3 + 3 + 1  # passages, an epoch each time, the document
     assert shards.belongings("long") == 0
 

@@ -22,7 +22,7 @@ MAX_SIDE = 4_000  # pixels of it
 MAX_PAGES = 20_000
 MAX_OUTLINE = 20_000  # entries; an outline may refer to itself
 OBJECT = re.compile(rb"(?<!\d)(\d{1,9})\s+\d+\s+obj\b")
-PAGE = re.compile(OBJECT.pattern + rb"\s*<<(?:(?!endobj|stream).){0,5000}?/Type\s*/Page\b", re.DOTALL)
+PAGE_OBJECT = re.compile(OBJECT.pattern + rb"\s*<<(?:(?!endobj|stream).){0,5000}?/Type\s*/Page\b", re.DOTALL)
 ENCRYPTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 
@@ -84,7 +84,7 @@ def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
 def _ended(content: bytes) -> bytes:
     """Returns a file that was cut off with a new end, which lists the pages that are there."""
     content = content[: content.rfind(b"endobj") + len(b"endobj")]
-    pages = [int(match[1]) for match in PAGE.finditer(content)]
+    pages = [int(match[1]) for match in PAGE_OBJECT.finditer(content)]
     root = max(map(int, OBJECT.findall(content)), default=0) + 1
     kids = b" ".join(b"%d 0 R" % number for number in pages)
     return content + (

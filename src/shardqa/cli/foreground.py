@@ -20,7 +20,7 @@ from shardqa.cluster import redis_server
 from shardqa.errors import SetupError
 
 POLL_SECONDS = 0.2
-AT_ONCE = 64 * 1024  # bytes of one log read in one round
+BYTES_PER_ROUND = 64 * 1024  # of one log
 REDIS_LINE = re.compile(r"^\d+:[A-Za-z-]+ \d+ \w+ \d{4} (\d\d:\d\d:\d\d)\.\d+ ([.\-*#]) (.*)$")
 QUIET = (  # lines of Redis that tell a newcomer nothing
     "oO0OoO0OoO0Oo", "Configuration loaded", "monotonic clock", "Memory overcommit", "Server initialized",
@@ -49,7 +49,7 @@ class Tail:
                 return
             self._file = open(self._path, "rb")  # noqa: SIM115 - open as long as the tail lives
             self._file.seek(self._position)
-        *whole, self._rest = (self._rest + self._file.read(AT_ONCE)).split(b"\n")
+        *whole, self._rest = (self._rest + self._file.read(BYTES_PER_ROUND)).split(b"\n")
         for line in whole:
             yield line.decode(errors="replace")
 

@@ -22,7 +22,7 @@ from shardqa.engine.epochs import Epochs
 from shardqa.errors import ShardqaError
 from shardqa.schema import Document, Ingested
 
-AT_ONCE = 8  # documents of one `put_each` on their way alone
+DOCUMENTS_AT_ONCE = 8  # documents of one `put_each` on their way alone
 SMALL_DOCUMENT = 8_192  # characters of a document that travels with others
 TRIP_DOCUMENTS = 256  # documents of one round trip
 TOGETHER_CHARACTERS = 524_288  # of all their fields, or one document's more
@@ -49,7 +49,7 @@ class Together:
     async def _put_once(self, documents: Sequence[Document], replace: bool) -> list[Ingested | Exception]:
         """Ids must differ within a corpus."""
         outcomes: list[Ingested | Exception | None] = [*await self.put_together(documents, replace)]
-        places = asyncio.Semaphore(AT_ONCE)
+        places = asyncio.Semaphore(DOCUMENTS_AT_ONCE)
 
         async def alone(document: Document) -> Ingested | Exception:
             async with places:

@@ -15,7 +15,7 @@ from shardqa.worker.gears.pipeline.slot_reader import Elsewhere, SlotReader, glo
 from shardqa.worker.nodes import Cluster
 from shardqa.worker.runtime import KeyEvent as KeyEvent  # the local runner makes some, too
 
-PAGE = 500  # keys of one SCAN step and of one chunk of records
+KEYS_PER_SCAN = 500  # keys of one SCAN step and of one chunk of records
 SCAN = 1000  # KeysOnlyReader's COUNT, unless it is given
 GLOB = re.compile(r"[*?\[\\]")
 READ = {"string": ("GET",), "hash": ("HGETALL",), "list": ("LRANGE",)}  # types whose value a record carries
@@ -72,7 +72,7 @@ class Readers:
                     yield [text(key) for key in keys]
             case "StreamReader":
                 start = str(plan.options.get("fromId", "0-0"))
-                async for keys in self._keys(run.rights, str(plan.argument), False, PAGE, "stream"):
+                async for keys in self._keys(run.rights, str(plan.argument), False, KEYS_PER_SCAN, "stream"):
                     for key in keys:
                         async for page in self._messages(run.rights, key, start):
                             yield page
@@ -80,7 +80,7 @@ class Readers:
                 exact = bool(plan.options.get("noScan", False))
                 reader = RecordReader(self._calls, run.rights, bool(plan.options.get("readValue", True)))
                 none = True
-                async for keys in self._keys(run.rights, str(plan.argument), exact, PAGE):
+                async for keys in self._keys(run.rights, str(plan.argument), exact, KEYS_PER_SCAN):
                     none = False
                     yield await reader.records(keys)
                 if exact and none and self._cluster.owns(str(plan.argument)):
@@ -103,7 +103,7 @@ class Readers:
         async def read(keys: list[bytes]) -> list[Any]:
             if names_only:
                 return [text(key) for key in keys]
-            pages = [keys[at : at + PAGE] for at in range(0, len(keys), PAGE)]
+            pages = [keys[at : at + KEYS_PER_SCAN] for at in range(0, len(keys), KEYS_PER_SCAN)]
             return [record for page in pages for record in await reader.records(page)]
 
         return SlotReader(self._calls, glob(pattern.encode("utf-8", "surrogateescape")), read)
@@ -130,16 +130,16 @@ class Readers:
         """Yields the messages of one stream behind the id `start`."""
         start = start if start.startswith(("(", "-")) else f"({start}"
         while True:
-            page = first(await self._calls.run_async(rights, [("XRANGE", key, start, "+", "COUNT", PAGE)]))
+            page = first(await self._calls.run_async(rights, [("XRANGE", key, start, "+", "COUNT", KEYS_PER_SCAN)]))
             if page:
                 yield [message(key, id, fields) for id, fields in page]
-            if len(page) < PAGE:
+            if len(page) < KEYS_PER_SCAN:
                 return
             start = f"({page[-1][0].decode()}"
 
 
 def _take(iterator: Iterator[Any]) -> list[Any]:
-    return [record for _, record in zip(range(PAGE), iterator)]  # noqa: B905 - the shorter one ends it
+    return [record for _, record in zip(range(KEYS_PER_SCAN), iterator)]  # noqa: B905 - the shorter one ends it
 
 
 async def _pattern(run: Run, plan: RunPlan) -> tuple[str, bool]:
