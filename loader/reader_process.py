@@ -24,7 +24,7 @@ from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 MOMENT = 0.05  # seconds after which what is read goes on
-MEMORY = 2 * 1024**3  # bytes of addresses: 64 MiB of file, and what it unpacks to within the readers' own bounds
+MEMORY = 2 * 1024**3  # bytes that a file may take: 64 MiB of it, and what it unpacks to within the readers' own bounds
 SECONDS = 60.0  # for one file; a PDF of 300 pages takes one or two
 SECONDS_PER_MEGABYTE = 20.0  # more of it for files of one's own, which may be large
 KINDS = {kind.__name__: kind for kind in (Document, Skipped, Lost, Textless)}
@@ -144,7 +144,9 @@ def _serve(pipe: Connection, other: Connection, memory: int, niceness: int) -> N
 
 def _confine(memory: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends who asked for the files, and by that this process
-    _bound(resource.RLIMIT_AS, memory)
+    with open("/proc/self/statm") as pages:  # a fork has the addresses of the process that it comes from
+        own = int(pages.read().split()[0]) * resource.getpagesize()
+    _bound(resource.RLIMIT_AS, own + memory)
     _bound(resource.RLIMIT_CORE, 0)
 
 

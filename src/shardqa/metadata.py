@@ -16,10 +16,14 @@ def pack(document: str, metadata: dict[str, Any]) -> str:
     check_depth(document, metadata)
     try:
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        text.encode()
         orjson.dumps(metadata)  # by which it travels on
+    except UnicodeEncodeError as error:
+        why = f"holds a lone surrogate at character {error.start} of its JSON; encode it as UTF-8"
+        raise BadDocument(f"the metadata of document {document!r} {why}") from None
     except ValueError:
         raise BadDocument(f"the metadata of document {document!r} holds NaN or infinity; send null or a text") from None
-    except TypeError as error:  # a number of more than 64 bits, half a character
+    except TypeError as error:  # a number of more than 64 bits
         raise BadDocument(f"the metadata of document {document!r} is no JSON: {error}; send that as a text") from None
     return check_size(document, text)
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import mmap
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from shardqa.loader import files
 from shardqa.loader.formats import html, markdown
 from shardqa.loader.source_file import CHUNK, MAX_MARKUP, Item, Lost, Skipped, SourceFile
 from shardqa.schema import Document
+from tests.unit.loader.reading import Reader
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -325,3 +327,10 @@ def test_a_file_that_ends_its_reader_is_skipped_and_the_next_is_read(
     assert isinstance(broken, Skipped)
     assert "its reader ended" in broken.reason
     assert isinstance(good, Document)
+
+
+def test_a_reader_has_its_memory_beside_what_its_process_comes_with() -> None:
+    reader = Reader(1024**3)
+    with mmap.mmap(-1, 4 * 1024**3):  # as torch reserves
+        assert reader.read("a.html", b"<p>The mill stands." * 100_000).documents == 1
+    reader.stop()
