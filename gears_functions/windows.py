@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 WINDOW = 8_192  # characters
 
 
-def matches(pattern: re.Pattern[str], text: str, longest: int, signs: Sequence[str] = ("",)) -> Iterator[re.Match[str]]:
+def matches(pattern: re.Pattern[str], text: str, longest: int, signs: Sequence[str] = ()) -> Iterator[re.Match[str]]:
     """Yields those of `pattern.finditer(text)` whose first `longest` characters tell that they match.
 
-    Each match has one of `signs`, casefolded, among them: a part that has none is not searched.
+    Where there are `signs`, each match has one of them, casefolded, there: a part that has none is not searched.
     """
     end = 0
     for begin in range(0, len(text), WINDOW):
-        window = text[begin : begin + WINDOW + longest].casefold()
-        if not any(sign in window for sign in signs):
+        if signs and not any(map(text[begin : begin + WINDOW + longest].casefold().__contains__, signs)):
             continue
         for match in pattern.finditer(text, max(begin, end), begin + WINDOW + longest):
             if match.start() >= begin + WINDOW:

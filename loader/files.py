@@ -104,7 +104,7 @@ class SourceFiles:
     def _items(self, file: FoundFile) -> Iterator[Item]:
         opens = partial(SourceFile.open, file.path, self._prefix + file.name, formats.read, self._ocr)
         size = file.size * (OCR_TIMES if self._ocr else 1)
-        for item, position in self._process.told(printable(str(file.path)), size, opens):
+        for item, position in self._process.items_and_fault(printable(str(file.path)), size, opens):
             self._position = position
             yield item
 

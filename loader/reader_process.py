@@ -50,7 +50,7 @@ class ReaderProcess:
         for kind, fields, position in self.run(name, seconds, _items, opens, format):
             yield KINDS[kind](**fields), position
 
-    def told(
+    def items_and_fault(
         self, label: str, size: int, opens: Callable[[], SourceFile], format: formats.Format | None = None
     ) -> Iterator[tuple[Item, int]]:
         """Yields the same of a file of so many bytes, and what ends its reading as a Skipped."""
@@ -67,7 +67,7 @@ class ReaderProcess:
         """
         left, is_whole = seconds, False
         try:
-            pipe = self._begun()
+            pipe = self._connection()
             pipe.send((name, seconds, job, arguments))
             while not is_whole:
                 start = monotonic()
@@ -89,7 +89,7 @@ class ReaderProcess:
         self._is_stopped = True
         self.end()
 
-    def _begun(self) -> Connection:
+    def _connection(self) -> Connection:
         with self._lock:
             if self._is_stopped:
                 raise EOFError

@@ -9,14 +9,14 @@ from shardqa import checks
 from shardqa.loader.source_file import Item, SourceFile
 
 TITLE_MARK = "# "
-NAME = re.compile(r"\.te?xt(?:\.gz)?\Z", re.IGNORECASE)
+TXT_NAME = re.compile(r"\.te?xt(?:\.gz)?\Z", re.IGNORECASE)
 PAGES = re.compile(r"(?:\s*\n)?# .*(?:\n(?!#)|\Z)")  # two such lines are the comment that settings begin with
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     lines = source.lines()
     start = list(_beginning(lines))
-    if NAME.search(source.name) and PAGES.match("\n".join(start)):
+    if TXT_NAME.search(source.name) and PAGES.match("\n".join(start)):
         yield from _pages(source, chain(start, lines))
     else:
         yield source.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))

@@ -178,7 +178,7 @@ class WebPages:
             return
         body = content.as_utf8(page.content, page.headers)
         opens = partial(SourceFile.of_bytes, body, self._prefix + address.name, url, url, formats.read)
-        items = (item for item, _ in self._process.told(url, len(body), opens, format))
+        items = (item for item, _ in self._process.items_and_fault(url, len(body), opens, format))
         yield from self.read.setdefault(url, FileRead(stamp)).noted(items)
 
 
