@@ -48,7 +48,7 @@ BUDGETS = {
     "tests/unit/gears_functions": 2_010,
     "tests/unit/loader": 2_473,
     "tests/unit/models": 1_170,
-    "tests/unit/worker": 4_055,
+    "tests/unit/worker": 4_070,
     "toolchain/recipes": 656,
     "toolchain/src": 9_475,
     "toolchain/tests": 4_370,

@@ -148,8 +148,9 @@ class DagExecution:
         self._lock = threading.Lock()  # of all below
         self._results: list[bytes | None] = [None if operation else resp.OK for operation in dag.operations]
         self._todo = [index for index, operation in enumerate(dag.operations) if operation]
+        self._begun: set[int] = set()  # taken from _todo, without a result: the DAG does not end before they have one
         self._flying: dict[int, tuple[LoadedModel, Request]] = {}
-        self._runs: list[tuple[bytes, Result | Exception]] = []
+        self.runs: list[tuple[bytes, Result | Exception]] = []
         self._ended = False
         self.failed = False
         self._deadline = time.monotonic() + dag.timeout / 1000 if dag.timeout else None
@@ -176,21 +177,19 @@ class DagExecution:
         pairs = zip(self._dag.operations, self._dag.sources, strict=True)
         return [self._dag.values[sources[one.name], one.name] for one, sources in pairs if isinstance(one, Get)]
 
-    def runs(self) -> list[tuple[bytes, Result | Exception]]:
-        return self._runs
-
     def _advance(self) -> None:
         """Starts all operations that can start; ends the DAG where none is left."""
         while True:
             with self._lock:
                 ready = [] if self.failed else [index for index in self._todo if self._is_ready(index)]
                 self._todo = [index for index in self._todo if index not in ready]
+                self._begun.update(ready)
             if not ready:
                 break
             for index in ready:
                 self._begin(index)
         with self._lock:
-            is_end = not self._flying and (self.failed or not self._todo) and not self._ended
+            is_end = not self._begun and (self.failed or not self._todo) and not self._ended
             self._ended = self._ended or is_end
         if is_end:
             self._done(self)
@@ -201,9 +200,10 @@ class DagExecution:
     def _begin(self, index: int) -> None:
         operation, sources = self._dag.operations[index], self._dag.sources[index]
         if isinstance(operation, Get):
-            self._results[index] = tensor_reply(
-                self._dag.values[sources[operation.name], operation.name], operation.fields
-            )
+            array = self._dag.values[sources[operation.name], operation.name]
+            self._results[index] = tensor_reply(array, operation.fields)
+            with self._lock:
+                self._begun.remove(index)
             return
         assert operation is not None
         model = self._find(operation.model)
@@ -225,8 +225,9 @@ class DagExecution:
         if isinstance(result, Result) and len(result.outputs) != len(run.outputs):
             result = ModelError("ERR Number of keys given as OUTPUTS here does not match model definition")
         with self._lock:
+            self._begun.remove(index)
             self._flying.pop(index, None)
-            self._runs.append((run.model, result))
+            self.runs.append((run.model, result))
             if isinstance(result, Result):
                 self._results[index] = resp.OK
                 self._dag.values |= {(index, name): o for name, o in zip(run.outputs, result.outputs, strict=True)}
@@ -267,7 +268,7 @@ def answer(execution: DagExecution) -> list[bytes]:
     results = execution.persisted()
     layout = messages.form_of(results, None).layout if results else b""
     items = [execution.reply(), b"%d" % len(results), layout, *(tensors.encode(array)[2] for array in results)]
-    for model, result in execution.runs():
+    for model, result in execution.runs:
         numbers = (1, result.microseconds, result.request.rows, 0) if isinstance(result, Result) else (1, 0, 0, 1)
         items += [model, *(b"%d" % number for number in numbers)]
     return items

@@ -96,7 +96,7 @@ class FunctionRuns:
 
         def done(execution: dag.DagExecution) -> None:
             loop.call_soon_threadsafe(end.set)
-            for id, result in execution.runs():
+            for id, result in execution.runs:
                 self._note(id, result)
 
         execution = dag.DagExecution(graph, self.stored.by_id, done)

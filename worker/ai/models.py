@@ -151,7 +151,7 @@ class Models:
         except (BadTensor, PayloadTooLarge) as error:
             self._refuse(id, error)
         self._graphs.pop(id, None)
-        for _, result in execution.runs():
+        for _, result in execution.runs:
             note(self._statistics, result)
 
     def _run_here(self, model: LoadedModel, request: Request) -> None:

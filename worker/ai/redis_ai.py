@@ -172,7 +172,7 @@ class Keyspace:
             if isinstance(step, RunStep)
         )
         run = await self._models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
-        for _, result in run.runs():
+        for _, result in run.runs:
             if isinstance(result, Exception):
                 raise ResponseError(str(result) or "TIMEOUT the run was cancelled")
         return [Tensor(array) for array in run.got()]

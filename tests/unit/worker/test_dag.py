@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 
 from shardqa.worker.ai.batching import LoadedModel, Request, Result
-from shardqa.worker.ai.dag import LOADED, Dag, DagExecution, ModelRun
+from shardqa.worker.ai.dag import LOADED, VALUES, Dag, DagExecution, Get, ModelRun
 
 GIVEN = np.ones((1, 2), np.float32)
 
@@ -22,6 +22,20 @@ class Taker:
     def finish(self) -> None:
         request = self.waiting.pop(0)
         request.done(Result(request, [sum(request.arrays, np.zeros_like(GIVEN))], 1, 0))
+
+
+class Prompt(Taker):
+    def put(self, request: Request) -> None:
+        super().put(request)
+        self.finish()
+
+
+def test_a_graph_ends_after_the_gets_behind_a_model_that_is_done_before_them() -> None:
+    operations: list[Get | ModelRun | None] = [ModelRun(b"1", None, ["a"], ["x"]), Get("a", VALUES)]
+    dag = Dag(0, {(LOADED, "a"): GIVEN}, operations, [{"a": LOADED}] * 2)
+    replies: list[bytes] = []
+    DagExecution(dag, lambda _: cast(LoadedModel, Prompt()), lambda one: replies.append(one.reply())).start()
+    assert replies == [b"*2\r\n+OK\r\n*2\r\n,1.0\r\n,1.0\r\n"]
 
 
 def test_operations_that_need_nothing_of_each_other_are_under_way_at_once() -> None:
