@@ -23,11 +23,10 @@ import numpy as np
 from shardqa.machine import release_freed
 from shardqa.tensors import Array
 from shardqa.worker.activity import Activity, ActivityKind
-from shardqa.worker.ai import backend
-from shardqa.worker.ai.backend import File, Model, ModelError
+from shardqa.worker.ai.backend import Model, ModelError
 from shardqa.worker.ai.counts import RunCounts
 from shardqa.worker.ai.padding import Padding, of_like_lengths, padding_of
-from shardqa.worker.ai.scripts import Reach, ScriptCall
+from shardqa.worker.ai.scripts import ScriptCall
 
 BOUND = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
 UNHEEDED = 20.0  # seconds that a run may go on once it was told to end; then the worker's: TorchScript hears nothing
@@ -123,9 +122,12 @@ class RequestQueue:
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
         self.waiting: list[Request] = []  # model's thread only
         self.is_closed = False
+        self._is_over = False  # the model's thread takes no more
 
     def put(self, request: Request | None) -> None:
         self._arriving.put(request)
+        if self._is_over:
+            self.refuse()
 
     def close(self) -> None:
         self.is_closed = True
@@ -158,19 +160,23 @@ class RequestQueue:
 
         `timeout`: seconds to wait for the first one; None: for ever, 0: not at all.
         """
-        if timeout != 0:
-            with suppress(queue.Empty):
-                self._take(self._arriving.get(True, timeout))
-        while not self._arriving.empty():  # this thread alone takes
-            self._take(self._arriving.get())
+        with suppress(queue.Empty):
+            while True:
+                if item := self._arriving.get(timeout != 0, timeout):
+                    self.waiting.append(item)
+                timeout = 0
         for request in list(self.waiting):
             if request.cancelled or (request.deadline is not None and request.deadline < time.monotonic()):
                 self.waiting.remove(request)
                 request.done(Expired())
 
-    def _take(self, item: Request | None) -> None:
-        if item is not None:
-            self.waiting.append(item)
+    def refuse(self) -> None:
+        """Answers with an error what arrives, now and from now on. Any thread."""
+        self._is_over = True
+        with suppress(queue.Empty):
+            while True:
+                if request := self._arriving.get_nowait():
+                    request.done(ModelError("ERR model key is empty"))
 
     def _alike(self, first: Request, padding: Padding | None) -> list[Request]:
         batch, rows = [first], first.rows
@@ -328,9 +334,9 @@ class LoadedModel:
                     self._make_ready()
             finally:
                 self._turns.release()
-        self._requests.arrive(0)
         for request in self._requests.waiting:
-            request.done(ModelError("ERR model key is empty"))
+            self._requests.put(request)
+        self._requests.refuse()
         for _ in range(self._runners or 1):
             self._batches.put(None)
             self._turns.acquire()
@@ -422,7 +428,3 @@ class LoadedModel:
 def _left(until: float | None) -> float | None:
     """Seconds to `until` (of time.perf_counter()), not below 0; None: for ever."""
     return None if until is None else max(0.0, until - time.perf_counter())
-
-
-def loader(file: File, threads: int, reach: Reach) -> Callable[[], Model]:
-    return lambda: backend.load(file, threads, reach)

@@ -14,9 +14,9 @@ from pathlib import Path
 from shardqa.tensors import Array, BadTensor
 from shardqa.worker import resp
 from shardqa.worker.activity import Activity
-from shardqa.worker.ai import dag, messages
+from shardqa.worker.ai import backend, dag, messages
 from shardqa.worker.ai.backend import File, ModelError
-from shardqa.worker.ai.batching import Expired, LoadedModel, ModelActivity, Request, Result, batching_of, loader
+from shardqa.worker.ai.batching import Expired, LoadedModel, ModelActivity, Request, Result, batching_of
 from shardqa.worker.ai.function_runs import FunctionRuns, note
 from shardqa.worker.ai.scripts import ScriptCall
 from shardqa.worker.ai.stored_models import number
@@ -71,7 +71,7 @@ class Models:
             reply = resp.encode([list(model.inputs), list(model.outputs)]) if error is None else resp.error(str(error))
             self._link.send(Type.REPLY, request, reply)
 
-        load = loader(file, self._threads, self._reach)
+        load = partial(backend.load, file, self._threads, self._reach)
         activity = ModelActivity(self._activity, b"model " + key, number(id))
         start = partial(LoadedModel, load, batching, loaded, activity, id, self._runs, _names(padding))
         self._stored.begin(id, key, tag.decode("utf-8", "replace"), lies_in, start)

@@ -45,3 +45,13 @@ def test_a_run_that_nobody_waits_for_any_more_has_a_deadline_after_which_the_mod
     assert time.monotonic() < max(deadlines()) / 1e6 <= time.monotonic() + UNHEEDED
     end.set()
     model.drop()
+
+
+def test_what_is_asked_of_a_model_after_its_end_is_answered() -> None:
+    idle = Mock(concurrent=False)
+    results: list[object] = []
+    model = LoadedModel(lambda: idle, Batching(0, 0, 0), lambda *_: None, ModelActivity(Activity(), b"model idle", 1))
+    model.drop()
+    model._thread.join()
+    model.put(Request([np.zeros(1)], results.append))
+    assert [str(one) for one in results] == ["ERR model key is empty"]

@@ -246,6 +246,8 @@ class Process(End):
                     raise RuntimeError("a coroutine can't call a hook that awaits; make itself a plain function")
                 if verb == "await":
                     call.task = asyncio.run_coroutine_threadsafe(self._awaited(call, *args), self.threads.loop)
+                    if call.cancelled:  # meanwhile: whoever did that found no task
+                        call.task.cancel()
                     return
                 value = VERBS[verb](session, *args)
             self._reply(call, (True, _Sent(self.keep(value)) if hold and isinstance(value, HELD) else value))

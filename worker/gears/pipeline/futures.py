@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Generator
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any
 
 from shardqa.worker.gears.pipeline.run import FlatError
@@ -18,12 +19,12 @@ class PlainFuture:
         return asyncio.wrap_future(self._future).__await__()
 
     def set(self, result: Any) -> None:
-        if not self._future.done():
+        with suppress(InvalidStateError):
             self._future.set_result(result)
 
     def fail(self, error: Any) -> None:
         """Ends the future with an error: an exception, or its text."""
-        if not self._future.done():
+        with suppress(InvalidStateError):
             self._future.set_exception(error if isinstance(error, BaseException) else FlatError(str(error)))
 
 
