@@ -124,6 +124,12 @@ def test_a_private_package_finds_its_version_and_text_in_annotations_of_dataclas
     assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["(2, '3.5.3')"], []]
 
 
+def test_what_a_filter_or_foreach_changes_in_its_record_the_next_step_sees(client: Redis) -> None:
+    steps = "map(lambda _: {}).foreach(lambda r: r.update(a=1)).filter(lambda r: r.setdefault('b', 2)).map(sorted)"
+    code = f"import redis\nGB('ShardsIDReader').{steps}.run()"
+    assert execute(client, code, "REQUIREMENTS", "redis==3.5.3") == [["['a', 'b']"], []]
+
+
 def test_what_the_worker_has_is_not_fetched(client: Redis) -> None:
     code = "import numpy\nGB('ShardsIDReader').map(lambda _: len(numpy.zeros(3))).run()"
     assert execute(client, code, "REQUIREMENTS", "numpy>=1") == [["3"], []]  # the folder has none

@@ -290,6 +290,21 @@ class FarFold(FarFunction):
     holds = True
 
 
+class FarLook(FarFunction):
+    """Of a filter or foreach: what it changes in its record, the next steps see."""
+
+    kind = "look"
+
+    def __call__(self, record: Any) -> Any:
+        value, after = self.call("look", record)
+        if isinstance(record, dict):
+            record.clear()
+            record.update(after)
+        elif isinstance(record, list):
+            record[:] = after
+        return value
+
+
 class FarCoroutineFunction(FarFunction):
     kind = "coroutine function"
 
@@ -304,7 +319,9 @@ class FarAwaitable(Far):
         return self.interpreter.call_async(self.session, "await", self).__await__()
 
 
-FAR: dict[str, type[Far]] = {one.kind: one for one in (Far, FarFunction, FarFold, FarCoroutineFunction, FarAwaitable)}
+FAR: dict[str, type[Far]] = {
+    one.kind: one for one in (Far, FarFunction, FarFold, FarLook, FarCoroutineFunction, FarAwaitable)
+}
 
 
 def _far(base: str, kind: str, data: bytes) -> Far:
