@@ -37,7 +37,7 @@ def python() -> Path:
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped reader's weights, for torch."""
     folder = tmp_path_factory.mktemp("checkpoint") / "reader"
-    dequantize(shipped.folder(), folder, Check(limit=4))
+    dequantize(shipped.folder(), folder, Check(limit=20))
     return folder
 
 
@@ -45,7 +45,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reader(checkpoint: Path) -> QuestionAnswering:
     """The shipped reader's weights, for onnxruntime."""
     folder = checkpoint.parent / "float32"
-    export(checkpoint, folder, check=Check(limit=4))
+    export(checkpoint, folder, check=Check(limit=20))
     return shardqa.pipeline("question-answering", folder)
 
 
@@ -105,5 +105,6 @@ def test_it_gives_the_spans_that_the_pipeline_of_transformers_gives(
     wrong = [(a, b) for a, b in pairs if (a["start"], a["end"], a["answer"]) != (b["start"], b["end"], b["answer"])]
     assert len(pairs) > 110
     assert len(wrong) <= (1 - SAME) * len(pairs), wrong
-    far = [(a, b) for a, b in pairs if (a, b) not in wrong and abs(a["score"] - b["score"]) > 1e-3]
+    # theirs adds up the scores of a span that words share, past 1
+    far = [(a, b) for a, b in pairs if (a, b) not in wrong and abs(a["score"] - min(1.0, b["score"])) > 1e-3]
     assert not far
