@@ -12,18 +12,17 @@ from typing import Annotated
 import numpy as np
 import typer
 from dense import AT, SETS, Need, read
+from kept_vectors import KeptVectors
 from retrieval import ranked
 
 from shardqa import keys
 from shardqa.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.models import shipped
-from shardqa.models.embedding import StoredVector
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
 
 DEEP = 200  # passages whose documents are looked at
-ENCODER = "0123456789abcdef"  # of all vectors: they are of one
 
 
 def main(
@@ -36,17 +35,13 @@ def main(
     for name in sets or SETS:
         pieces, questions = read(name, tokenizer, 2_000)
         index = Index()
-        vectors = None if cache is None else np.load(cache / f"{name}.npy")
-        for n, piece in enumerate(pieces):
+        kept = None if cache is None else KeptVectors(cache / f"{name}.json")
+        for piece in pieces:
             key = keys.passage("bench", piece.document, piece.number)
             index.put(key, piece.title, piece.text)
-            if vectors is not None:
-                stored = StoredVector.of(ENCODER, piece.title, piece.text, vectors[n])
-                assert index.put_vector(key, stored)
-        asked: list[QuestionVector | None] = [None] * len(questions)
-        if cache is not None:
-            found = np.load(cache / f"{name}-asked-2000.npy")
-            asked = [QuestionVector(ENCODER, vector.tobytes()) for vector in found]
+            if kept is not None:
+                assert index.put_vectors(key, kept.passage(piece.title, piece.text))
+        asked = [kept.question(one.question) if kept is not None else None for one in questions]
         some = sorted(np.random.default_rng(7).permutation(len(questions))[:limit])
         print(f"{name}: {len(pieces):,} passages, {len(some):,} questions; recall@{'/'.join(map(str, AT))}")
         for label, has_vectors in (("words and graph", False), ("with vectors", True)):

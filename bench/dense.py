@@ -1,32 +1,30 @@
 """Vectors beside words in ranking, and how heavily they should weigh: recall on questions of several kinds.
 
-    python bench/dense.py [ENCODER] [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
+    python bench/dense.py [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
 
-ENCODER is a folder of `shardqa-models encoder`, the shipped one unless given. Vectors are cached, and a run that was
-broken off goes on: the passages of SQuAD take half an hour of a core. Then, for each set: recall of words, vectors, and
+Vectors are kept: the passages of SQuAD take half an hour of a core. For each set: recall of words, vectors, and
 their sum with several weights, and the weight that the other sets would have chosen. Every paragraph is a document, as
 in bench/retrieval.py; of questions with two paragraphs (hotpot) both must be found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from common import SHARED
+from kept_vectors import KeptVectors
 from numpy.typing import NDArray
 
 from shardqa import keys
 from shardqa.analysis import query
 from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.index.vectors import Vectors
 from shardqa.gears_functions.splitting import split
-from shardqa.models import embedding, shipped
-from shardqa.models.reader import Row
-from shardqa.models.session import open_session
+from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain import squad
 
@@ -40,9 +38,7 @@ SETS = {
 }
 WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 AT = (1, 5, 10, 20)
-SHIPPED = shipped.encoder_folder()
 DEEP = 200  # passages by words, and as many by vectors, whose sums are looked at
-SAVED_EVERY = 500  # vectors between two savings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,6 @@ class Piece:
     number: int
     title: str
     text: str
-    ids: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ def read(name: str, tokenizer: Tokenizer, limit: int) -> tuple[list[Piece], list
             ]
     sample = np.random.default_rng(7).permutation(len(questions))[:limit]
     pieces = [
-        Piece(id, n, title, passage.text, passage.ids)
+        Piece(id, n, title, passage.text)
         for id, (title, text) in texts.items()
         for n, passage in enumerate(split(text, tokenizer))
     ]
@@ -104,39 +99,24 @@ def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator
         yield title, title, text
 
 
-def encode(encoder: Path, rows: Sequence[Callable[[], Row]], cache: Path) -> NDArray[np.float32]:
-    """Returns the vectors of the rows; those in the file are taken from there."""
-    encoded = np.load(cache) if cache.exists() else np.zeros((0, embedding.WIDTH), dtype=np.int8)
-    session = open_session(encoder, 1)
-    while len(encoded) < len(rows):
-        part = [_run(session, row()) for row in rows[len(encoded) : len(encoded) + SAVED_EVERY]]
-        encoded = np.concatenate([encoded, np.stack(part)])
-        np.save(cache, encoded)
-        print(f"  {cache.stem}: {len(encoded):,} of {len(rows):,} encoded", flush=True)
-    return encoded[: len(rows)].astype(np.float32)
-
-
-def _run(session: object, row: Row) -> NDArray[np.int8]:
-    vector: NDArray[np.int8] = session.run([embedding.OUTPUT], row.feeds())[0][0]  # type: ignore[attr-defined]
-    return vector
-
-
-def scores(
-    pieces: Sequence[Piece], needs: Sequence[Need], of: NDArray[np.float32], asks: NDArray[np.float32]
-) -> list[Scores]:
-    index, names = Index(), [piece.document for piece in pieces]
+def scores(pieces: Sequence[Piece], needs: Sequence[Need], kept: KeptVectors) -> list[Scores]:
+    index, near, names = Index(), Vectors(), [piece.document for piece in pieces]
     places: dict[str, int] = {}
     for piece in pieces:
         key = keys.passage("bench", piece.document, piece.number)
         index.put(key, piece.title, piece.text)
+        stored = kept.passage(piece.title, piece.text)
+        near.put(len(places), stored.encoder, stored.vectors)
         places[key] = len(places)
+    kept.save()
     scores = []
-    for need, vector in zip(needs, asks, strict=True):
+    for need in needs:
         terms = query(keys.normalise_question(need.question))
         words = np.zeros(len(pieces))
         for key, score in index.rank(terms, index.statistics(terms), len(pieces)):
             words[places[key]] = score
-        cosines = embedding.cosine(of @ vector)
+        asked = kept.question(need.question)
+        cosines = near.cosines(asked.encoder, asked.vector, len(pieces))
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
         scores.append(
             Scores(
@@ -166,22 +146,16 @@ def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
 
 
 def main(
-    encoder: Annotated[Path, typer.Argument(help="an encoder's folder")] = SHIPPED,
     cache: Annotated[Path, typer.Option(help="folder of vectors that are kept")] = Path("build/dense"),
     sets: Annotated[list[str] | None, typer.Option("--set", help=f"some of {', '.join(SETS)}; all by default")] = None,
     limit: Annotated[int, typer.Option(help="questions of each set")] = 2_000,
 ) -> None:
     """Prints recall at 1, 5, 10 and 20."""
-    cache.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.load(shipped.folder())
     table: dict[str, NDArray[np.float64]] = {}
     for name in sets or SETS:
         pieces, questions = read(name, tokenizer, limit)
-        rows = [partial(_passage_row, tokenizer, piece) for piece in pieces]
-        asks = [partial(_question_row, tokenizer, one) for one in questions]
-        of = encode(encoder, rows, cache / f"{name}.npy")
-        asked = encode(encoder, asks, cache / f"{name}-asked-{limit}.npy")
-        found = scores(pieces, questions, of, asked)
+        found = scores(pieces, questions, KeptVectors(cache / f"{name}.json"))
         print(f"{name}: {len(pieces):,} passages, {len(questions):,} questions; recall@{'/'.join(map(str, AT))}")
         table[name] = np.stack([recalls(found, summed(weight)) for weight in WEIGHTS])
         _show("words and graph", table[name][0])
@@ -190,14 +164,6 @@ def main(
             _show(f"sum, weight {weight:g}", row)
     if len(table) > 1:
         _left_out(table)
-
-
-def _passage_row(tokenizer: Tokenizer, piece: Piece) -> Row:
-    return embedding.passage_row(tokenizer.passage(piece.title).ids, piece.ids)
-
-
-def _question_row(tokenizer: Tokenizer, need: Need) -> Row:
-    return embedding.row(tokenizer.question(need.question))
 
 
 def _left_out(table: dict[str, NDArray[np.float64]]) -> None:

@@ -24,6 +24,7 @@ from shardqa.engine import Engine
 from shardqa.gears_functions.splitting import split
 from shardqa.loader import dense
 from shardqa.models import embedding, shipped
+from shardqa.models.embedding import PassageRow
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document
@@ -80,12 +81,12 @@ class Measured:
 def alone(encoder: Path, paragraphs: list[squad.Paragraph]) -> float:
     """Passages a second of the network itself, in one thread of this process."""
     tokenizer, session = Tokenizer.load(shipped.folder()), open_session(encoder, 1)
-    pieces = [(tokenizer.passage(one.title).ids, part.ids) for one in paragraphs for part in split(one.text, tokenizer)]
+    parts = [(one.title, part.text) for one in paragraphs for part in split(one.text, tokenizer)]
+    rows = [PassageRow.of(tokenizer, *part).row for part in parts]
     start = perf_counter()
-    for title, ids in pieces:
-        row = embedding.passage_row(title, ids)
-        session.run([embedding.OUTPUT], row.feeds())
-    return len(pieces) / (perf_counter() - start)
+    for row in rows:
+        session.run(list(embedding.OUTPUTS), row.feeds())
+    return len(rows) / (perf_counter() - start)
 
 
 async def measure(engine: Engine, encoder: Path, each: int) -> None:

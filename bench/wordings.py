@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 import typer
 from common import ROOT
-from numpy.typing import NDArray
+from kept_vectors import KeptVectors
 from retrieval import ranked
 from served import REACH, Served
 
@@ -32,9 +32,7 @@ from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.passage_reading import Loaded
 from shardqa.gears_functions.splitting import split
 from shardqa.loader.files import SourceFiles
-from shardqa.models import embedding, shipped
-from shardqa.models.embedding import StoredVector
-from shardqa.models.session import open_session
+from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document
 from shardqa.statistics import QuestionVector
@@ -56,7 +54,6 @@ PARTS = {  # of each package what is asked: English, and no reference of thousan
     "fish-common": ["usr/share/doc/fish"],
     "seeds": ["documents"],
 }
-ENCODER = "0" * 16  # the id that its vectors have here
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,40 +72,6 @@ class Posed:
 class Corpus:
     index: Index
     passages: dict[str, Loaded]  # by key
-
-
-class Encoder:
-    """Vectors of texts, kept in a file by the texts' digests."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._tokenizer = Tokenizer.load(shipped.folder())
-        self._session = open_session(shipped.encoder_folder(), 1)
-        stored = np.load(file) if file.exists() else {"digests": np.zeros(0, "V8"), "vectors": np.zeros((0, 0), "i1")}
-        digests: list[bytes] = [one.tobytes() for one in stored["digests"]]
-        self._known = dict(zip(digests, stored["vectors"], strict=True))
-
-    def passage(self, title: str, text: str) -> StoredVector:
-        return StoredVector.of(ENCODER, title, text, self._vector(title, text))
-
-    def question(self, text: str) -> QuestionVector:
-        return QuestionVector(ENCODER, self._vector("", text).tobytes())
-
-    def _vector(self, title: str, text: str) -> NDArray[np.int8]:
-        digest = embedding.text_digest(title, text)
-        if digest not in self._known:
-            pieces = self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids
-            row = embedding.passage_row(*pieces)
-            self._known[digest] = self._session.run([embedding.OUTPUT], row.feeds())[0][0]
-            if len(self._known) % 500 == 0:
-                self.save()
-        vector: NDArray[np.int8] = self._known[digest]
-        return vector
-
-    def save(self) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        digests = np.array([np.void(one) for one in self._known], dtype="V8")
-        np.savez(self._file, digests=digests, vectors=np.stack(list(self._known.values())))
 
 
 def read_questions() -> list[Posed]:
@@ -139,7 +102,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.load(shipped.folder())
 
 
-def corpus_of(documents: Iterable[Document], encoder: Encoder | None) -> Corpus:
+def corpus_of(documents: Iterable[Document], encoder: KeptVectors | None) -> Corpus:
     corpus = Corpus(Index(), {})
     for document in documents:
         marks = places.check(places.encode(document.places))
@@ -152,7 +115,7 @@ def corpus_of(documents: Iterable[Document], encoder: Encoder | None) -> Corpus:
                 key, 0.0, passage.text, passage.start, document.title, None, within, "", heading
             )
             if encoder is not None:
-                corpus.index.put_vector(key, encoder.passage(document.title, passage.text))
+                corpus.index.put_vectors(key, encoder.passage(document.title, passage.text))
     return corpus
 
 
@@ -173,7 +136,7 @@ class Figures:
         # whether the quote is shown, given or not.
         self._outcomes: dict[tuple[bool, str, str], list[tuple[int, bool, bool, bool]]] = {}
 
-    def ask(self, corpus: Corpus, posed: Posed, encoder: Encoder) -> None:
+    def ask(self, corpus: Corpus, posed: Posed, encoder: KeptVectors) -> None:
         right = answering(corpus, posed)
         for wording, text in posed.wordings.items():
             for way, near in (("words", None), ("vectors", encoder.question(text))):
@@ -210,7 +173,7 @@ def main(
     questions = read_questions()
     figures = Figures(Served() if answers else None)
     for name in dict.fromkeys(one.corpus for one in questions):
-        encoder = Encoder(cache / f"{name}.npz")
+        encoder = KeptVectors(cache / f"{name}.json")
         corpus = corpus_of(documents_of(name, cache), encoder)
         own = [one for one in questions if one.corpus == name]
         losses = [one.quote for one in own if not answering(corpus, one)]

@@ -41,7 +41,7 @@ def check_encoder(folder: Path) -> None:
     shipped.checked_folder(folder)
     check_tokenizer(folder)
     outputs = [(one.name, one.type, one.shape[-1]) for one in open_session(folder, 1).get_outputs()]
-    right = [(embedding.OUTPUT, "tensor(int8)", embedding.WIDTH)]
+    right = [(name, f"tensor({kind})", embedding.WIDTH) for name, kind in embedding.OUTPUTS.items()]
     if outputs != right:
         raise BadModel(f"{folder} has the outputs {outputs}, {right} is needed; write it with 'shardqa-models encoder'")
     try:

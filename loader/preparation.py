@@ -16,7 +16,7 @@ from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, ShardFailed
 from shardqa.loader import models
 from shardqa.loader.models import ShardModel
-from shardqa.models import shipped
+from shardqa.models import embedding, shipped
 from shardqa.retry import WORKER_SECONDS, retry
 
 SESSION = "shardqa"
@@ -58,11 +58,19 @@ def shipped_encoder() -> ShardModel:
 
 
 async def _store_encoder(engine: Engine, shards: Sequence[models.Shard], encoder: ShardModel) -> list[str]:
-    """Stores the encoder unless somebody removed it or pushed another; returns the masters that lacked it."""
+    """Stores the encoder unless somebody removed it or pushed one of his own; returns the masters that lacked it.
+
+    One of a former release, or of a form that is no longer read, is replaced.
+    """
     if await engine.shards.by_key(keys.NO_ENCODER, "EXISTS"):
         return []
     labels = [await models.label_of(engine, node, keys.model(keys.ENCODER, tag)) for node, tag in shards]
-    return await models.store(engine, shards, encoder) if {*labels} <= {None, encoder.label} else []
+    own = [
+        one
+        for one in labels
+        if one and embedding.encoder_of_label(one) and not one.startswith(f"{shipped.ENCODER_NAME}@")
+    ]
+    return [] if own else await models.store(engine, shards, encoder)
 
 
 async def register(engine: Engine, force: bool = False) -> Registered:

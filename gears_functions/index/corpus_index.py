@@ -18,7 +18,7 @@ from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
 from shardqa.gears_functions.index.passage_table import PassageTable, as_array
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
 from shardqa.gears_functions.index.titles import Titles
-from shardqa.models.embedding import StoredVector, text_digest
+from shardqa.models.embedding import StoredVectors, text_digest
 from shardqa.statistics import CorpusStatistics
 
 FILTERS_KEPT = 16  # filters whose passages are remembered while nothing changes
@@ -87,12 +87,12 @@ class Index:
             self.catalogue.describe(name.document, title, info)
         return True
 
-    def put_vector(self, key: str, vector: StoredVector) -> bool:
-        """Gives a passage its vector; returns False where it is not here, or the vector is of another text."""
+    def put_vectors(self, key: str, stored: StoredVectors) -> bool:
+        """Gives a passage its vectors; returns False where it is not here, or they are of another text."""
         slot = self.table.slots.get(key)
-        if slot is None or vector.digest != self.table.digests[slot]:
+        if slot is None or stored.digest != self.table.digests[slot]:
             return False
-        self.table.vectors.put(slot, vector.encoder, vector.vector)
+        self.table.vectors.put(slot, stored.encoder, stored.vectors)
         return True
 
     def remove(self, key: str) -> bool:
@@ -152,7 +152,7 @@ class Index:
         return PartSizes(len(ids), len(choice.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
 
     def vectors(self, view: str = "") -> dict[str, int]:
-        """Returns how many passages that `view` shows have a vector, by encoder."""
+        """Returns how many passages that `view` shows have vectors, by encoder."""
         if not view:
             return self.table.vectors.counts()
         mask = self._of_filter(view).mask
@@ -162,7 +162,7 @@ class Index:
         return {encoder: count for encoder, count in counts.items() if count}
 
     def without_vector(self, encoder: str, limit: int) -> list[str]:
-        """Returns the keys of at most `limit` passages that have no vector of this encoder."""
+        """Returns the keys of at most `limit` passages without vectors of this encoder."""
         if self.table.vectors.counts().get(encoder) == len(self):
             return []
         lacking = self.table.living()

@@ -4,6 +4,8 @@ The worker's loop only; the network runs in the model's own thread, a row at a t
 question would wait for all of them.
 """
 
+from typing import Any
+
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from shardqa import keys
 from shardqa.errors import NoEncoder
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.models import embedding
-from shardqa.models.embedding import StoredVector
+from shardqa.models.embedding import PassageRow, StoredVectors
 from shardqa.models.reader import Row
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.statistics import QuestionVector
@@ -39,26 +41,28 @@ class ShardEncoder:
         if encoder is None:
             raise NoEncoder("this shard has no encoder; 'shardqa dense push' stores it on every shard")
         known = self._recent.get((encoder, question))
-        vector = known or (await self._run(embedding.row(self._tokenizer.question(question)))).tobytes()
+        vector = known or await self._vector(question)
         if known is None and await self.id() != encoder:
             raise NoEncoder("the encoder was replaced meanwhile; ask again")
         self._recent[encoder, question] = vector
         return QuestionVector(encoder, vector)
 
-    async def passage(self, encoder: str, title: str, text: str) -> StoredVector:
-        """Returns the vector of a text, which is cut anew: stored pieces may be of another, and cutting costs 1 %.
+    async def _vector(self, question: str) -> bytes:
+        outputs = await self._run(embedding.row(self._tokenizer.question(question)))
+        return outputs[embedding.OUTPUT].ravel().astype(np.int8, copy=False).tobytes()
+
+    async def passage(self, encoder: str, title: str, text: str) -> StoredVectors:
+        """Returns the vectors of a text, which is cut anew: stored pieces may be of another, and cutting costs 1 %.
 
         The caller checks whether the encoder is still this one before it stores that. Raises what running a model
         raises.
         """
-        title_pieces = self._tokenizer.passage(title).ids
-        row = embedding.passage_row(title_pieces, self._tokenizer.passage(text).ids)
-        return StoredVector.of(encoder, title, text, await self._run(row))
+        passage = PassageRow.of(self._tokenizer, title, text)
+        return StoredVectors.of(encoder, title, text, passage.vectors(await self._run(passage.row)))
 
     async def obtain(self) -> None:
         """Has another shard send its copy. Raises ClusterUnavailable when none has it."""
         await self._copies.obtain(keys.ENCODER)
 
-    async def _run(self, row: Row) -> NDArray[np.int8]:
-        output = (await self._copies.run(keys.ENCODER, row.feeds(), [embedding.OUTPUT]))[embedding.OUTPUT]
-        return output.ravel().astype(np.int8, copy=False)
+    async def _run(self, row: Row) -> dict[str, NDArray[Any]]:
+        return await self._copies.run(keys.ENCODER, row.feeds(), [embedding.OUTPUT, embedding.STATES])

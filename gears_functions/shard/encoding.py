@@ -20,7 +20,7 @@ from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.questions import ActiveQuestions
-from shardqa.models.embedding import StoredVector
+from shardqa.models.embedding import StoredVectors
 from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
 PASSAGES_PER_TICK = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
@@ -98,7 +98,7 @@ class Encoding:
         """Encodes these passages; returns how many have their vectors now, without those that changed meanwhile."""
         fields = [("HGET", key, field) for n in names for key, field in ((keys.first_passage(n), "title"), (n, "text"))]
         replies = await self._runtime.calls(fields)
-        vectors = dict[str, StoredVector]()
+        vectors = dict[str, StoredVectors]()
         for name, reply in zip(names, zip(replies[::2], replies[1::2], strict=True), strict=True):
             texts = [part for part in reply if not isinstance(part, Exception)]
             for refusal in (part for part in reply if isinstance(part, Exception)):
@@ -109,7 +109,7 @@ class Encoding:
                 vectors[name] = await self._encoder.passage(encoder, title, text)
         return await self._store(corpus, vectors) if await self._encoder.id() == encoder else 0
 
-    async def _store(self, corpus: str, vectors: dict[str, StoredVector]) -> int:
+    async def _store(self, corpus: str, vectors: dict[str, StoredVectors]) -> int:
         index = self._sync.index(corpus)
         present = {name: vector for name, vector in vectors.items() if name in index}
         commands: list[tuple[Argument, ...]] = []
@@ -121,7 +121,7 @@ class Encoding:
             if isinstance(reply, Exception):
                 raise reply
             if has_text:
-                count += self._sync.index(corpus).put_vector(name, vector)
+                count += self._sync.index(corpus).put_vectors(name, vector)
                 self._worked.add(corpus)
             else:  # it was deleted just before: the field alone would be a hash of its own
                 await self._runtime.call("HDEL", name, "vector")

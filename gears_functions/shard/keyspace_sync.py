@@ -25,7 +25,7 @@ from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.open_changes import OpenChanges
 from shardqa.gears_functions.shard.retries import Settlement, ShardRetries
 from shardqa.gears_functions.writes import write
-from shardqa.models.embedding import StoredVector
+from shardqa.models.embedding import StoredVectors
 from shardqa.worker.runtime import KeyEvent, Reply, Runtime
 
 PREFIX = "passage:"
@@ -259,8 +259,8 @@ class KeyspaceSync:
             return self.index(corpus).remove(name)
         index = self.index_to_change(corpus)
         is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(size, metadata), _text(path))
-        if vector_bytes is not None and (vector := StoredVector.unpack(vector_bytes)) is not None:
-            index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
+        if vector_bytes is not None and (vector := StoredVectors.unpack(vector_bytes)) is not None:
+            index.put_vectors(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed
 
     async def _caught_up(self) -> None:

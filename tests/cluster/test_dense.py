@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.loader import dense, preparation
-from shardqa.models.embedding import StoredVector
+from shardqa.loader import dense, models, preparation
+from shardqa.loader.models import ShardModel
+from shardqa.models import embedding, shipped
+from shardqa.models.embedding import StoredVectors
 from shardqa.schema import Document
 from shardqa.statistics import QuestionVector
 from tests.encoders import write_tiny_encoder
@@ -98,8 +101,8 @@ async def one_index(engine: Engine) -> Index:
         fields = await hash_of(engine, document)
         key = keys.passage(engine.settings.corpus, document, 0)
         index.put(key, fields[b"title"].decode(), fields[b"text"].decode())
-        if b"vector" in fields and (vector := StoredVector.unpack(fields[b"vector"])):
-            index.put_vector(key, vector)
+        if b"vector" in fields and (vector := StoredVectors.unpack(fields[b"vector"])):
+            index.put_vectors(key, vector)
     return index
 
 
@@ -125,6 +128,15 @@ async def test_the_shipped_encoder_is_stored_unless_it_was_removed_or_another_is
     await engine.shards.by_key(keys.NO_ENCODER, "UNLINK")
     assert len((await preparation.prepare(engine)).encoder_stored) == 3
     await until_encoded(engine)
+
+
+@pytest.mark.parametrize("label", [f"{shipped.ENCODER_NAME}@{'0' * 16} {embedding.MARK}", f"own@{'0' * 16} encoder=1"])
+async def test_an_encoder_of_a_former_release_or_form_is_replaced(engine: Engine, encoder: Path, label: str) -> None:
+    await dense.remove(engine)
+    shards = (await preparation.register(engine)).shards
+    await models.store(engine, shards, replace(ShardModel.encoder("own", encoder), label=label))
+    await engine.shards.by_key(keys.NO_ENCODER, "UNLINK")
+    assert len((await preparation.prepare(engine)).encoder_stored) == 3
 
 
 async def test_the_corpus_that_was_asked_last_is_encoded_first(one_shard: LocalCluster, encoder: Path) -> None:

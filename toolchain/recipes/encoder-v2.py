@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from torch.nn import functional
 
 from shardqa.models import embedding
+from shardqa.models.embedding import PassageRow
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain import squad
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
@@ -90,7 +91,7 @@ class Training:
         return 1 - (self.spent + time.monotonic() - self.began) / self.seconds
 
     def passage(self, title: str, text: str) -> embedding.Row:
-        return embedding.passage_row(self.tokenizer.passage(title).ids, self.tokenizer.passage(text).ids)
+        return PassageRow.of(self.tokenizer, title, text).row
 
     def vectors(self, rows: Sequence[embedding.Row]) -> torch.Tensor:
         """Returns vectors of length 1, [rows, WIDTH]."""

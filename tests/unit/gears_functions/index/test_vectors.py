@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardqa import filters, keys
 from shardqa.analysis import query
@@ -10,13 +12,13 @@ from shardqa.gears_functions.index import vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.index.vectors import Vectors
-from shardqa.models.embedding import WIDTH, StoredVector, text_digest
+from shardqa.models.embedding import WIDTH, StoredVectors, text_digest
 from shardqa.statistics import ENOUGH, CorpusStatistics, QuestionVector, total
 
 DICE = np.random.default_rng(3)
 ENCODER, OTHER = "0123456789abcdef", "fedcba9876543210"
 TEXTS = {f"d{n}": f"the mill number {n} of {'Tarn' if n % 3 else 'Ostby'} stands by a river" for n in range(700)}
-VECTORS = {name: DICE.integers(-127, 128, WIDTH).astype(np.int8).tobytes() for name in TEXTS}
+VECTORS = {name: DICE.integers(-127, 128, (1 + n % 3, WIDTH)).astype(np.int8).tobytes() for n, name in enumerate(TEXTS)}
 QUESTION = QuestionVector(ENCODER, DICE.integers(-127, 128, WIDTH).astype(np.int8).tobytes())
 ASKED = query("which mill stands in ostby")
 
@@ -30,12 +32,12 @@ def filled(names: list[str], encoded: set[str]) -> Index:
     for name in names:
         index.put(key_of(name), "mill", TEXTS[name])
         if name in encoded:
-            assert index.put_vector(key_of(name), stored(name))
+            assert index.put_vectors(key_of(name), stored(name))
     return index
 
 
-def stored(name: str, encoder: str = ENCODER) -> StoredVector:
-    return StoredVector.of(encoder, "mill", TEXTS[name], np.frombuffer(VECTORS[name], np.int8))
+def stored(name: str, encoder: str = ENCODER) -> StoredVectors:
+    return StoredVectors.of(encoder, "mill", TEXTS[name], np.frombuffer(VECTORS[name], np.int8).reshape(-1, WIDTH))
 
 
 def merged(shards: list[Index], limit: int = 50, filter_: str = "") -> list[tuple[str, float]]:
@@ -73,16 +75,38 @@ def test_compaction_keeps_every_vector_with_its_passage(monkeypatch: pytest.Monk
     assert merged([index]) == merged([filled(names[600:], set(names))])
 
 
-def test_products_are_those_of_whole_numbers() -> None:
-    vectors = Vectors()
+def nearest(stored: bytes) -> float:
+    """The cosine of the nearest of these vectors, by whole numbers; where the whole is far, of that."""
+    question = np.frombuffer(QUESTION.vector, np.int8).astype(np.int64)
+    cosines = (np.frombuffer(stored, np.int8).reshape(-1, WIDTH) @ question) / 160_000
+    return float(cosines.max() if cosines[0] >= vectors.FLOOR else cosines[0])
+
+
+def test_a_passage_is_as_near_as_the_nearest_of_its_vectors_by_whole_numbers() -> None:
+    found = Vectors()
     for slot, name in enumerate(TEXTS):
-        vectors.put(slot, ENCODER, VECTORS[name])
-    exact = [
-        int(np.dot(*(np.frombuffer(v, np.int8).astype(np.int64) for v in (QUESTION.vector, one))))
-        for one in VECTORS.values()
-    ]
-    cosines = vectors.cosines(ENCODER, QUESTION.vector, len(TEXTS))
-    assert cosines.tolist() == [product / 160_000 for product in exact]
+        found.put(slot, ENCODER, VECTORS[name])
+    cosines = found.cosines(ENCODER, QUESTION.vector, len(TEXTS))
+    assert cosines.tolist() == [nearest(one) for one in VECTORS.values()]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=80))
+def test_vectors_that_come_and_go_leave_those_that_are_there(changes: list[tuple[int, bool]]) -> None:
+    found, there = Vectors(), dict[int, bytes]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shardqa.gears_functions.index.vectors.FIRST_ROWS", 4)
+        for slot, is_put in changes:
+            if is_put:
+                there[slot] = VECTORS[f"d{slot}"]
+                found.put(slot, ENCODER, there[slot])
+            else:
+                there.pop(slot, None)
+                found.remove(slot)
+    cosines = found.cosines(ENCODER, QUESTION.vector, 21)
+    assert {slot: cosines[slot] for slot in range(21) if not np.isnan(cosines[slot])} == {
+        slot: nearest(one) for slot, one in there.items()
+    }
+    assert found.counts() == ({ENCODER: len(there)} if there else {})
 
 
 def test_the_largest_product_is_exact() -> None:
@@ -109,8 +133,8 @@ def test_what_has_the_words_is_found_however_far_its_vector_is() -> None:
 
 def test_a_vector_of_another_text_is_not_taken() -> None:
     index = filled(["d0"], set())
-    assert not index.put_vector(key_of("d0"), StoredVector(ENCODER, text_digest("mill", "else"), VECTORS["d0"]))
-    assert not index.put_vector(key_of("d1"), stored("d1"))
+    assert not index.put_vectors(key_of("d0"), StoredVectors(ENCODER, text_digest("mill", "else"), VECTORS["d0"]))
+    assert not index.put_vectors(key_of("d1"), stored("d1"))
     assert index.vectors() == {}
 
 
@@ -123,7 +147,7 @@ def test_a_changed_text_has_no_vector() -> None:
 
 def test_a_vector_of_another_encoder_takes_the_place_and_is_not_compared() -> None:
     index = filled(["d0", "d1"], {"d0", "d1"})
-    index.put_vector(key_of("d0"), stored("d0", OTHER))
+    index.put_vectors(key_of("d0"), stored("d0", OTHER))
     assert index.vectors() == {ENCODER: 1, OTHER: 1}
     assert index.statistics(ASKED).compared(QUESTION).near is None
 
@@ -149,16 +173,16 @@ def test_vectors_count_once_enough_passages_have_one() -> None:
     assert CorpusStatistics.parse(enough.compared(QUESTION).record()).near == QUESTION
 
 
-@pytest.mark.parametrize("value", [b"", b"x" * 351, b"x" * 353, b"x" * 400])
+@pytest.mark.parametrize("value", [b"", b"x" * 16, b"x" * 351, b"x" * 353, b"x" * 400, b"x" * (16 + 257 * 336)])
 def test_a_field_that_is_no_vector_is_none(value: bytes) -> None:
-    assert StoredVector.unpack(value) is None
+    assert StoredVectors.unpack(value) is None
 
 
-def test_a_vector_is_kept_as_it_was_but_for_its_lowest_bit() -> None:
-    numbers = np.resize(np.arange(-128, 128), WIDTH).astype(np.int8)
-    kept = StoredVector.of(ENCODER, "mill", "else", numbers)
-    assert StoredVector.unpack(kept.packed()) == kept
-    assert abs(np.frombuffer(kept.vector, np.int8).astype(int) - numbers).max() == 1
+def test_vectors_are_kept_as_they_were_but_for_the_lowest_bit() -> None:
+    numbers = np.resize(np.arange(-128, 128), (3, WIDTH)).astype(np.int8)
+    kept = StoredVectors.of(ENCODER, "mill", "else", numbers)
+    assert StoredVectors.unpack(kept.packed()) == kept
+    assert abs(np.frombuffer(kept.vectors, np.int8).astype(int) - numbers.ravel()).max() == 1
 
 
 def test_nearness_never_takes_from_a_score_and_grows_with_what_words_can_add() -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
@@ -23,7 +22,7 @@ from shardqa.errors import BadData
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import embedding, evidence, sentences
-from shardqa.models.embedding import StoredVector
+from shardqa.models.embedding import PassageRow, StoredVectors
 from shardqa.models.reader import Row, RowLogits, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
@@ -55,16 +54,18 @@ class Encoder:
         self._tokenizer = Tokenizer.load(folder)
         self._session = open_session(folder, threads)
 
-    def passage(self, title: str, text: str) -> StoredVector:
-        row = embedding.passage_row(self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids)
-        return StoredVector.of(ENCODER, title, text, self._run(row))
+    def passage(self, title: str, text: str) -> StoredVectors:
+        passage = PassageRow.of(self._tokenizer, title, text)
+        return StoredVectors.of(ENCODER, title, text, passage.vectors(self.run(passage.row)))
 
     def question(self, question: str) -> QuestionVector:
-        return QuestionVector(ENCODER, self._run(embedding.row(self._tokenizer.question(question))).tobytes())
+        outputs = self.run(embedding.row(self._tokenizer.question(question)))
+        return QuestionVector(ENCODER, outputs[embedding.OUTPUT].tobytes())
 
-    def _run(self, row: Row) -> NDArray[np.int8]:
-        (vectors,) = self._session.run([embedding.OUTPUT], row.feeds())
-        return np.asarray(vectors[0], dtype=np.int8)
+    def run(self, row: Row) -> dict[str, NDArray[Any]]:
+        """Returns the network's outputs by name."""
+        names = list(embedding.OUTPUTS)
+        return dict(zip(names, self._session.run(names, row.feeds()), strict=True))
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class Library:
             self.passages[key] = passage
             self.index.put(key, title, passage.text, passage.end)
             if self.encoder is not None:
-                self.index.put_vector(key, self.encoder.passage(title, passage.text))
+                self.index.put_vectors(key, self.encoder.passage(title, passage.text))
 
     def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
         """Returns the best ``k`` passages with their scores, without those of the document ``without``."""

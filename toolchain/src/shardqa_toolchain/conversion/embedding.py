@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from shardqa.errors import BadData, BadModel, SetupError
-from shardqa.models.embedding import OUTPUT, STEPS, WIDTH
+from shardqa.models.embedding import OUTPUT, STATES, STEPS, WIDTH
 from shardqa.models.reader import batches
 from shardqa.models.session import MODEL_FILE, open_session
 from shardqa.models.shipped import write_checksums
@@ -34,6 +34,8 @@ LEAST_COSINE = 0.99  # between a text's vector as it is served and the float one
 class EmbeddingHead:
     """The mean of a row's states, of length 1 (Reimers and Gurevych 2019), in STEPS a unit, int8 [batch, WIDTH].
 
+    The states stand beside it.
+
     Sums are products of matrices, as in `attention.py`: the same bits with padding or without.
     """
 
@@ -52,7 +54,8 @@ class EmbeddingHead:
         scale = graph.constant("pool.scale", np.array(1 / self.steps, np.float32))
         zero = graph.constant("pool.zero", np.array(0, np.int8))
         graph.node("QuantizeLinear", [flat, scale, zero], OUTPUT)
-        return [Output(OUTPUT, ("batch", WIDTH), TensorProto.INT8)]
+        graph.node("Identity", [hidden], STATES)
+        return [Output(OUTPUT, ("batch", WIDTH), TensorProto.INT8), Output(STATES, ("batch", "sequence", WIDTH))]
 
 
 def packaged() -> Path:
