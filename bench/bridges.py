@@ -35,13 +35,13 @@ def main(
     for name in sets or SETS:
         pieces, questions = read(name, tokenizer, 2_000)
         index = Index()
-        kept = None if cache is None else KeptVectors(cache / f"{name}.json")
+        store = None if cache is None else KeptVectors(cache / f"{name}.json")
         for piece in pieces:
             key = keys.passage("bench", piece.document, piece.number)
             index.put(key, piece.title, piece.text)
-            if kept is not None:
-                assert index.put_vectors(key, kept.passage(piece.title, piece.text))
-        asked = [kept.question(one.question) if kept is not None else None for one in questions]
+            if store is not None:
+                assert index.put_vectors(key, store.passage(piece.title, piece.text))
+        asked = [store.question(one.question) if store is not None else None for one in questions]
         some = sorted(np.random.default_rng(7).permutation(len(questions))[:limit])
         print(f"{name}: {len(pieces):,} passages, {len(some):,} questions; recall@{'/'.join(map(str, AT))}")
         for label, has_vectors in (("words and graph", False), ("with vectors", True)):

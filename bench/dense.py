@@ -99,23 +99,23 @@ def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator
         yield title, title, text
 
 
-def scores(pieces: Sequence[Piece], needs: Sequence[Need], kept: KeptVectors) -> list[Scores]:
+def scores(pieces: Sequence[Piece], needs: Sequence[Need], store: KeptVectors) -> list[Scores]:
     index, near, names = Index(), Vectors(), [piece.document for piece in pieces]
     places: dict[str, int] = {}
     for piece in pieces:
         key = keys.passage("bench", piece.document, piece.number)
         index.put(key, piece.title, piece.text)
-        stored = kept.passage(piece.title, piece.text)
+        stored = store.passage(piece.title, piece.text)
         near.put(len(places), stored.encoder, stored.vectors)
         places[key] = len(places)
-    kept.save()
+    store.save()
     scores = []
     for need in needs:
         terms = query(keys.normalise_question(need.question))
         words = np.zeros(len(pieces))
         for key, score in index.rank(terms, index.statistics(terms), len(pieces)):
             words[places[key]] = score
-        asked = kept.question(need.question)
+        asked = store.question(need.question)
         cosines = near.cosines(asked.encoder, asked.vector, len(pieces))
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
         scores.append(

@@ -125,7 +125,7 @@ def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, ke
     assert first.headers["ratelimit"] in ('"key";r=3', '"key";r=2')  # making the key may have asked once
     reply = awaited(lambda: ask(locked, filled, key), lambda reply: reply.status_code == 429)
     problem(reply, 429, "too_many_of_key")
-    assert 1 < int(reply.headers["retry-after"]) <= 120
+    assert 1 <= int(reply.headers["retry-after"]) <= 120  # 1 where the minute ends
     assert reply.headers["ratelimit"] == '"key";r=0'
 
 

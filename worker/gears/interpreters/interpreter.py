@@ -291,7 +291,7 @@ class FarFold(FarFunction):
 
 
 class FarLook(FarFunction):
-    """Of a filter or foreach: what it changes in its record, the next steps see."""
+    """A filter or foreach: the next steps see what it changes in its record."""
 
     kind = "look"
 

@@ -92,21 +92,21 @@ def test_a_passage_is_as_near_as_the_nearest_of_its_vectors_by_whole_numbers() -
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=80))
 def test_vectors_that_come_and_go_leave_those_that_are_there(changes: list[tuple[int, bool]]) -> None:
-    found, there = Vectors(), dict[int, bytes]()
+    rows, own = Vectors(), dict[int, bytes]()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shardqa.gears_functions.index.vectors.FIRST_ROWS", 4)
         for slot, is_put in changes:
             if is_put:
-                there[slot] = VECTORS[f"d{slot}"]
-                found.put(slot, ENCODER, there[slot])
+                own[slot] = VECTORS[f"d{slot}"]
+                rows.put(slot, ENCODER, own[slot])
             else:
-                there.pop(slot, None)
-                found.remove(slot)
-    cosines = found.cosines(ENCODER, QUESTION.vector, 21)
+                own.pop(slot, None)
+                rows.remove(slot)
+    cosines = rows.cosines(ENCODER, QUESTION.vector, 21)
     assert {slot: cosines[slot] for slot in range(21) if not np.isnan(cosines[slot])} == {
-        slot: nearest(one) for slot, one in there.items()
+        slot: nearest(one) for slot, one in own.items()
     }
-    assert found.counts() == ({ENCODER: len(there)} if there else {})
+    assert rows.counts() == ({ENCODER: len(own)} if own else {})
 
 
 def test_the_largest_product_is_exact() -> None:
