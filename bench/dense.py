@@ -22,7 +22,6 @@ from shardqa import keys
 from shardqa.analysis import query
 from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.gears_functions.index.vectors import Vectors
 from shardqa.gears_functions.splitting import split
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
@@ -100,23 +99,20 @@ def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator
 
 
 def scores(pieces: Sequence[Piece], needs: Sequence[Need], store: KeptVectors) -> list[Scores]:
-    index, near, names = Index(), Vectors(), [piece.document for piece in pieces]
-    places: dict[str, int] = {}
+    index, names = Index(), [piece.document for piece in pieces]
     for piece in pieces:
         key = keys.passage("bench", piece.document, piece.number)
         index.put(key, piece.title, piece.text)
-        stored = store.passage(piece.title, piece.text)
-        near.put(len(places), stored.encoder, stored.vectors)
-        places[key] = len(places)
+        index.put_vectors(key, store.passage(piece.title, piece.text))
     store.save()
     scores = []
     for need in needs:
         terms = query(keys.normalise_question(need.question))
         words = np.zeros(len(pieces))
         for key, score in index.rank(terms, index.statistics(terms), len(pieces)):
-            words[places[key]] = score
+            words[index.table.slots[key]] = score
         asked = store.question(need.question)
-        cosines = near.cosines(asked.encoder, asked.vector, len(pieces))
+        cosines = index.table.vectors.cosines(asked.encoder, asked.vector, len(pieces))
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
         scores.append(
             Scores(

@@ -65,12 +65,10 @@ async def _store_encoder(engine: Engine, shards: Sequence[models.Shard], encoder
     if await engine.shards.by_key(keys.NO_ENCODER, "EXISTS"):
         return []
     labels = [await models.label_of(engine, node, keys.model(keys.ENCODER, tag)) for node, tag in shards]
-    own = [
-        one
-        for one in labels
-        if one and embedding.encoder_of_label(one) and not one.startswith(f"{shipped.ENCODER_NAME}@")
-    ]
-    return [] if own else await models.store(engine, shards, encoder)
+    ours = f"{shipped.ENCODER_NAME}@"
+    if any(one and embedding.encoder_of_label(one) and not one.startswith(ours) for one in labels):
+        return []
+    return await models.store(engine, shards, encoder)
 
 
 async def register(engine: Engine, force: bool = False) -> Registered:

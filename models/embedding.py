@@ -64,9 +64,9 @@ class PassageRow:
     @classmethod
     def of(cls, tokenizer: Tokenizer, title: str, text: str) -> PassageRow:
         head, body = tokenizer.passage(title).ids, tokenizer.passage(text)
-        whole = row(np.concatenate([head, [STOP], body.ids]) if len(head) else body.ids)
-        begin = 1 + (len(head) + 1 if len(head) else 0)
-        parts = np.minimum(begin + _parts(text, body), len(whole.input_ids) - 1)
+        head = np.append(head, STOP) if len(head) else head
+        whole = row(np.concatenate([head, body.ids]))
+        parts = np.minimum(1 + len(head) + _parts(text, body), len(whole.input_ids) - 1)
         parts = parts[np.append(True, parts[1:] > parts[:-1])]
         return cls(whole, parts if len(parts) > 2 else parts[:0])
 

@@ -106,8 +106,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self._vectors = np.zeros((FIRST_ROWS, WIDTH), dtype=np.int8)
-        self._slots = np.zeros(FIRST_ROWS, dtype=np.int32)  # by row; NOBODY: dead
-        self._rows = np.full((FIRST_ROWS, 2), NOBODY, dtype=np.int32)  # by slot: its first row, and the one behind
+        self._ranges = np.full((FIRST_ROWS, 2), NOBODY, dtype=np.int32)  # by slot: its first row, and the one behind
         self._end = 0  # of the rows in use
         self._living = 0  # rows
         self._passages = 0
@@ -116,45 +115,38 @@ class _Rows:
         return self._passages
 
     def __contains__(self, slot: int) -> bool:
-        return slot < len(self._rows) and self._rows[slot, 0] != NOBODY
+        return slot < len(self._ranges) and self._ranges[slot, 0] != NOBODY
 
     def slots(self) -> NDArray[np.int32]:
-        return np.flatnonzero(self._rows[:, 0] != NOBODY).astype(np.int32)
+        return np.flatnonzero(self._ranges[:, 0] != NOBODY).astype(np.int32)
 
     def put(self, slot: int, vectors: NDArray[np.int8]) -> None:
         """Adds the vectors of a slot that has none."""
         first, end = self._end, self._end + len(vectors)
-        self._vectors, self._slots = _with_room(self._vectors, end), _with_room(self._slots, end)
-        self._rows = _with_room(self._rows, slot + 1, NOBODY)
-        self._vectors[first:end], self._slots[first:end], self._rows[slot] = vectors, slot, (first, end)
+        self._vectors, self._ranges = _with_room(self._vectors, end), _with_room(self._ranges, slot + 1, NOBODY)
+        self._vectors[first:end], self._ranges[slot] = vectors, (first, end)
         self._end, self._living, self._passages = end, self._living + len(vectors), self._passages + 1
 
     def remove(self, slot: int) -> None:
-        """Removes a slot's vectors."""
         if slot not in self:
             return
-        first, end = self._rows[slot].tolist()
-        self._slots[first:end], self._rows[slot] = NOBODY, NOBODY
+        first, end = self._ranges[slot].tolist()
+        self._ranges[slot] = NOBODY
         self._living, self._passages = self._living - (end - first), self._passages - 1
         if self._end - self._living > max(FIRST_ROWS, self._living):
-            self.renumber(np.arange(len(self._rows), dtype=np.int32))
+            self.renumber(np.arange(len(self._ranges), dtype=np.int32))
 
     def best(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Returns (slots [n], the greatest product of each one's vectors with the question's [n], whole numbers)."""
-        firsts = _firsts(self._slots[: self._end])
-        ends = np.append(firsts[1:], self._end)
-        is_living = self._slots[firsts] != NOBODY
-        firsts, ends = firsts[is_living], ends[is_living]
-        products = self._products(firsts, question)
+        slots = self.slots()
+        products = self._products(self._ranges[slots, 0], question)
         near = np.flatnonzero(products >= FLOOR * STEPS * STEPS)
         if len(near):
-            counts = ends[near] - firsts[near]
-            starts = np.cumsum(counts) - counts
-            rows = np.repeat(firsts[near] - starts, counts) + np.arange(counts.sum())
+            rows, starts, _ = _rows_of(self._ranges[slots[near]])
             products[near] = np.maximum.reduceat(self._products(rows, question), starts)
-        return self._slots[firsts], products
+        return slots, products
 
-    def _products(self, rows: NDArray[np.int64], question: NDArray[np.int8]) -> NDArray[np.float32]:
+    def _products(self, rows: NDArray[np.integer[Any]], question: NDArray[np.int8]) -> NDArray[np.float32]:
         products = np.empty(len(rows), dtype=np.float32)
         target, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)
         for first in range(0, len(rows), BLOCK):
@@ -164,19 +156,23 @@ class _Rows:
         return products
 
     def renumber(self, slots: NDArray[np.int32]) -> None:
-        own = self._slots[: self._end]
-        new = np.where(own == NOBODY, NOBODY, slots[own])
-        kept = np.flatnonzero(new != NOBODY)
-        self._vectors, self._slots, self._end, self._living = self._vectors[kept], new[kept], len(kept), len(kept)
-        self._rows = np.full((int(self._slots.max(initial=0)) + 1, 2), NOBODY, dtype=np.int32)
-        firsts = _firsts(self._slots)
-        self._rows[self._slots[firsts]] = np.stack([firsts, np.append(firsts[1:], len(kept))], axis=1)
-        self._passages = len(firsts)
+        """Gives each slot its new number, and drops what is dead."""
+        old = self.slots()
+        old = old[slots[old] != NOBODY]
+        new = slots[old]
+        rows, starts, ends = _rows_of(self._ranges[old])
+        self._vectors = self._vectors[rows]
+        self._ranges = np.full((int(new.max(initial=0)) + 1, 2), NOBODY, dtype=np.int32)
+        self._ranges[new] = np.stack([starts, ends], axis=1)
+        self._end, self._living, self._passages = len(rows), len(rows), len(new)
 
 
-def _firsts(slots: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns the rows at which another slot begins."""
-    return np.flatnonzero(np.diff(slots, prepend=NOBODY - 1))
+def _rows_of(ranges: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Returns all rows of ranges [n, 2], and where each range begins and ends among them."""
+    counts = ranges[:, 1] - ranges[:, 0]
+    ends = np.cumsum(counts, dtype=np.int64)
+    starts = ends - counts
+    return np.repeat(ranges[:, 0] - starts, counts) + np.arange(counts.sum()), starts, ends
 
 
 def _with_room(array: NDArray[Any], rows: int, filling: int = 0) -> NDArray[Any]:

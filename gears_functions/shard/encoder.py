@@ -65,4 +65,4 @@ class ShardEncoder:
         await self._copies.obtain(keys.ENCODER)
 
     async def _run(self, row: Row) -> dict[str, NDArray[Any]]:
-        return await self._copies.run(keys.ENCODER, row.feeds(), [embedding.OUTPUT, embedding.STATES])
+        return await self._copies.run(keys.ENCODER, row.feeds(), list(embedding.OUTPUTS))

@@ -259,8 +259,10 @@ class KeyspaceSync:
             return self.index(corpus).remove(name)
         index = self.index_to_change(corpus)
         is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(size, metadata), _text(path))
-        if vector_bytes is not None and (vector := StoredVectors.unpack(vector_bytes)) is not None:
-            index.put_vectors(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
+        if vector_bytes is not None and (vectors := StoredVectors.unpack(vector_bytes)) is not None:
+            index.put_vectors(
+                name, vectors
+            )  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed
 
     async def _caught_up(self) -> None:

@@ -47,7 +47,7 @@ from shardqa.worker.threads import Breakable, Threads
 
 POLL = 0.2  # seconds until a function that asks is told that it was cancelled
 CALLS = 64  # that run at once; the worker bounds them further
-STAYING = {Kind.ACCUMULATE: "fold", Kind.LOCALGROUPBY: "fold", Kind.FILTER: "look", Kind.FOREACH: "look"}
+SENT_AS = {Kind.ACCUMULATE: "fold", Kind.LOCALGROUPBY: "fold", Kind.FILTER: "look", Kind.FOREACH: "look"}
 PLAIN = ("builtins", "collections", "copyreg", "_codecs", "shardqa")  # of what travels as a name
 ASKED = ("execute", "atomic", "hashtag", "log", "override_reply", "configGet", "gearsConfigGet", "get_command",
          "call_next", "isAsyncAllow", "isInAtomicBlock", "shardReaderCallback")  # fmt: skip
@@ -287,7 +287,7 @@ class Process(End):
         if isinstance(value, _Sent):
             return senders, (value.number, value.kind)
         if isinstance(value, GearsStep):
-            function = self._sent(value.function, STAYING.get(value.kind, ""))
+            function = self._sent(value.function, SENT_AS.get(value.kind, ""))
             return GearsStep, (value.kind, function, self._sent(value.extractor), value.numbers)
         is_name = isinstance(value, type | FunctionType | BuiltinFunctionType)
         module = str(value.__module__ if is_name else type(value).__module__).partition(".")[0]

@@ -56,13 +56,13 @@ class Encoder:
 
     def passage(self, title: str, text: str) -> StoredVectors:
         passage = PassageRow.of(self._tokenizer, title, text)
-        return StoredVectors.of(ENCODER, title, text, passage.vectors(self.run(passage.row)))
+        return StoredVectors.of(ENCODER, title, text, passage.vectors(self._run(passage.row)))
 
     def question(self, question: str) -> QuestionVector:
-        outputs = self.run(embedding.row(self._tokenizer.question(question)))
+        outputs = self._run(embedding.row(self._tokenizer.question(question)))
         return QuestionVector(ENCODER, outputs[embedding.OUTPUT].tobytes())
 
-    def run(self, row: Row) -> dict[str, NDArray[Any]]:
+    def _run(self, row: Row) -> dict[str, NDArray[Any]]:
         """Returns the network's outputs by name."""
         names = list(embedding.OUTPUTS)
         return dict(zip(names, self._session.run(names, row.feeds()), strict=True))
