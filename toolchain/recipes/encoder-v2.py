@@ -46,15 +46,15 @@ SAVE_SECONDS = 600
 Pair = tuple[str, str, str, str]  # question, title, passage, and what tells the passage
 
 
-def pairs() -> dict[str, list[Pair]]:
-    """By source; batches are made within one."""
+def pairs(passages: int | None = None) -> dict[str, list[Pair]]:
+    """By source; batches are made within one. A part of the asked passages, drawn at random, counts as one source."""
     groups = defaultdict[str, list[Pair]](list)
-    for record in questions.records():
-        if not questions.is_held_out(record):
-            source = record["source"] if record["id"].startswith("b") else "more"
-            for one in record["questions"]:
-                pair = one["question"], record["title"], record["text"], record["id"]
-                groups[source] += [pair] * REPEATS.get(one["kind"], 0)
+    learnt = [one for one in questions.records() if not questions.is_held_out(one)]
+    for record in random.Random(9).sample(learnt, passages or len(learnt)):
+        source = record["source"] if record["id"].startswith("b") and passages is None else "more"
+        for one in record["questions"]:
+            pair = one["question"], record["title"], record["text"], record["id"]
+            groups[source] += [pair] * REPEATS.get(one["kind"], 0)
     dice = random.Random(3)
     for name, limit in (("squad/train-v1.1", SQUAD), *((f"domains/{one}", DOMAINS) for one in
                         ("qed-nq", "policyqa-dev", "tatqa-text", "hotpotqa-sub"))):  # fmt: skip
@@ -70,7 +70,7 @@ def pairs() -> dict[str, list[Pair]]:
 
 
 class Training:
-    def __init__(self, minutes: float) -> None:
+    def __init__(self, minutes: float, steps: int | None = None) -> None:
         self.tokenizer = Tokenizer.load("models/reader-v4-int8")
         start = Checkpoint.load(packaged())
         self.network = Encoder(Sizes.of(start.config, start.weights))
@@ -78,7 +78,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True
         )
-        self.step, self.spent, self.began, self.seconds = 0, 0.0, time.monotonic(), minutes * 60
+        self.step, self.spent, self.began, self.seconds, self.steps = 0, 0.0, time.monotonic(), minutes * 60, steps
         if (WORK / "state.pt").exists():
             state = torch.load(WORK / "state.pt", weights_only=True)
             self.network.load_state_dict(state["network"])
@@ -87,7 +87,9 @@ class Training:
 
     @property
     def left(self) -> float:
-        """Share of the time."""
+        """Share of the time, or of the steps."""
+        if self.steps is not None:
+            return 1 - self.step / self.steps
         return 1 - (self.spent + time.monotonic() - self.began) / self.seconds
 
     def passage(self, title: str, text: str) -> embedding.Row:
@@ -150,11 +152,15 @@ def mixed(group: Sequence[Pair], dice: random.Random) -> Iterator[list[Pair]]:
             rest.remove(pair)
 
 
-def main(minutes: float = typer.Option(70.0, help="Time of the whole run, over all commands.")) -> None:
+def main(
+    minutes: float = typer.Option(70.0, help="Time of the whole run, over all commands."),
+    steps: int | None = typer.Option(None, help="End after so many steps instead: for a learning curve."),
+    passages: int | None = typer.Option(None, help="Learn from so many of the asked passages: the same."),
+) -> None:
     """Train, and write the checkpoint."""
     WORK.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(3)
-    run, groups, last_save = Training(minutes), pairs(), time.monotonic()
+    run, groups, last_save = Training(minutes, steps), pairs(passages), time.monotonic()
     while run.left > 0:
         turn = max(0, 1 + (run.step - FIRST) // ROUND)
         dice = random.Random(turn)

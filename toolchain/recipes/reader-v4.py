@@ -1,6 +1,6 @@
 """Makes build/reader-v4 of reader-v3: all its weights learn from questions as people ask them, beside what it knew.
 
-    git archive c301e66 models/reader-v3-int8 | tar -x -C build --strip-components 1     # or any later commit with it
+    git archive c7ee38d models/reader-v3-int8 | tar -x -C build --strip-components 1
     .venv/bin/shardqa-models dequantize build/reader-v3-int8 --out build/reader-v3-0
     .venv/bin/shardqa-models mix toolchain/recipes/mixtures/reader-v4.toml --out build/reader-v4-mixture
     OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/reader-v4.py --minutes 100
