@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from shardqa.models import embedding
 from shardqa.models.embedding import PassageRow
+from shardqa.models.reader import Row
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain import squad
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
@@ -92,10 +93,10 @@ class Training:
             return 1 - self.step / self.steps
         return 1 - (self.spent + time.monotonic() - self.began) / self.seconds
 
-    def passage(self, title: str, text: str) -> embedding.Row:
+    def passage(self, title: str, text: str) -> Row:
         return PassageRow.of(self.tokenizer, title, text).row
 
-    def vectors(self, rows: Sequence[embedding.Row]) -> torch.Tensor:
+    def vectors(self, rows: Sequence[Row]) -> torch.Tensor:
         """Returns vectors of length 1, [rows, WIDTH]."""
         ids = [torch.from_numpy(row.input_ids[:TOKENS]) for row in rows]
         batch = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
