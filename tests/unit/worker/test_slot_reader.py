@@ -1,5 +1,6 @@
 """Slots that do not settle, and those that have gone to another shard."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -58,6 +59,17 @@ async def test_a_slot_that_settles_late_is_read_then() -> None:
             return super().view()
 
     assert len(await all_of(reader(Settling()))) == 9
+
+
+async def test_the_time_to_settle_is_each_slot_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moving(Calls):
+        def view(self) -> bytes:
+            self.moving = (5,) if self.looks == 2 else ()
+            return super().view()
+
+    calls = Moving()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: calls.looks * slot_reader.MOVE_SECONDS / 5)
+    assert len(await all_of(reader(calls))) == 9
 
 
 async def test_a_slot_that_has_gone_is_read_by_the_shard_that_has_it_and_by_nobody_in_a_local_run() -> None:

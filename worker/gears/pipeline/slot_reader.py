@@ -49,16 +49,16 @@ class SlotReader:
                     left += batch
                 elif records:
                     yield records
-        until = asyncio.get_running_loop().time() + MOVE_SECONDS
         for slot in left:
-            yield await self._late(slot, elsewhere, until)
+            yield await self._late(slot, elsewhere)
 
     async def one(self, slot: int) -> list[Any] | None:
         """Returns the records of one slot; None where it is not wholly here."""
         keys = await self._listed([slot])
         return await self._sure(keys) if keys else None
 
-    async def _late(self, slot: int, elsewhere: Elsewhere | None, until: float) -> list[Any]:
+    async def _late(self, slot: int, elsewhere: Elsewhere | None) -> list[Any]:
+        until = asyncio.get_running_loop().time() + MOVE_SECONDS  # its own: a slow machine has hundreds to read here
         while asyncio.get_running_loop().time() < until:
             own, owner = await self._owner(slot)
             records: list[Any] | None = None
