@@ -14,15 +14,15 @@ OWN, OTHER = "a" * 40, "b" * 40
 
 
 class Calls:
-    """A node that has slots 0 to 9; `moving` are on their way, `lost` the other node's."""
+    """A node that has slots 0 to 9; `moving` are on their way at looks of those numbers, `lost` the other node's."""
 
-    def __init__(self, moving: tuple[int, ...] = (), lost: tuple[int, ...] = ()) -> None:
-        self.moving, self.lost, self.looks = moving, lost, 0
+    def __init__(self, moving: tuple[int, ...] = (), lost: tuple[int, ...] = (), at: range = range(10_000)) -> None:
+        self.moving, self.lost, self.at, self.looks = moving, lost, at, 0
 
     def view(self) -> bytes:
         mine = " ".join(str(slot) for slot in range(10) if slot not in self.lost)
         theirs = " ".join(str(slot) for slot in self.lost)
-        away = " ".join(f"[{slot}->-{OTHER}]" for slot in self.moving)
+        away = " ".join(f"[{slot}->-{OTHER}]" for slot in self.moving if self.looks in self.at)
         lines = [f"{OWN} 127.0.0.1:1@2 myself,master - 0 0 1 connected {mine} {away}"]
         return "\n".join([*lines, f"{OTHER} 127.0.0.1:3@4 master - 0 0 2 connected {theirs}"]).encode()
 
@@ -53,21 +53,11 @@ async def test_a_slot_that_does_not_settle_is_named(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_slot_that_settles_late_is_read_then() -> None:
-    class Settling(Calls):
-        def view(self) -> bytes:
-            self.moving = () if self.looks > 4 else (5,)
-            return super().view()
-
-    assert len(await all_of(reader(Settling()))) == 9
+    assert len(await all_of(reader(Calls(moving=(5,), at=range(5))))) == 9
 
 
 async def test_the_time_to_settle_is_each_slot_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Moving(Calls):
-        def view(self) -> bytes:
-            self.moving = (5,) if self.looks == 2 else ()
-            return super().view()
-
-    calls = Moving()
+    calls = Calls(moving=(5,), at=range(2, 3))
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: calls.looks * slot_reader.MOVE_SECONDS / 5)
     assert len(await all_of(reader(calls))) == 9
 
