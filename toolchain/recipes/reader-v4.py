@@ -1,24 +1,26 @@
-"""Makes build/reader-v4 of reader-v3: all its weights learn from questions as people ask them, beside what it knew.
+"""Makes build/reader-v4 of the reader before: all weights learn from questions as people ask them, beside what it knew.
 
+    git archive fbea138f models/reader-v4-int8 | tar -x -C build --strip-components 1
+    .venv/bin/shardqa-models dequantize build/reader-v4-int8 --out build/reader-v4-0
     git archive c7ee38d models/reader-v3-int8 | tar -x -C build --strip-components 1
     .venv/bin/shardqa-models dequantize build/reader-v3-int8 --out build/reader-v3-0
     .venv/bin/shardqa-models mix toolchain/recipes/mixtures/reader-v4.toml --out build/reader-v4-mixture
-    OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/reader-v4.py --minutes 100
-    .venv/bin/shardqa-models quantize build/reader-v4 --out build/reader-v4-int8
+    .venv/bin/python toolchain/recipes/near-passages.py
+    .venv/bin/python toolchain/recipes/reader-v4.py --minutes 100
+    .venv/bin/shardqa-models average build/reader-v4 build/reader-v4-0 --share 0.7 --share 0.3 --out build/mean
+    .venv/bin/shardqa-models quantize build/mean --out build/reader-v4-int8
 
-What is shipped had a second run, from that int8 file dequantized (--start build/reader-v4-0, 85 minutes), and is the
-mean of its end and its start: shardqa-models average build/reader-v4 build/reader-v4-0 --share 0.6 --share 0.4.
-
-A chunk of rows is drawn anew each time: asked questions with their absent ones and with passages that share their words
-and do not answer, a part of the mixture, and neighbours of one pattern ("The pilot is Ines Duarte."), which are made by
+A batch has groups: a question with its passage and with those that rank best for it and do not answer, among which its
+own has to have the most relevance, and a question that the passage does not answer. Beside them are rows of the
+mixture, whose spans keep to reader-v3's, and one of neighbours of one pattern ("The pilot is Ines Duarte."), made by
 rule. The rate falls to 0 at the end of the time; the same command goes on from the state of ten minutes before.
 """
 
+import gzip
 import itertools
 import json
 import random
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,24 +31,27 @@ import questions
 import torch
 import typer
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from shardqa.models import reader
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain.training import examples, loop, losses
-from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate, plan
-from shardqa_toolchain.training.retrieved import PassageRows
+from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate
+from shardqa_toolchain.training.network import SpanReader
 from shardqa_toolchain.training.saved import load_reader, write_checkpoint
-from shardqa_toolchain.training.spans import crop, learning_rows
+from shardqa_toolchain.training.spans import learning_rows
 
 MIXTURE = Path("build/reader-v4-mixture")
 WORK, OUT = Path("build/reader-v4.work"), Path("build/reader-v4")
-ASKED, MIXED, PATTERNS = 3_200, 3_200, 300  # rows of a chunk
-MAX_ROW, HEADING = 288, 24  # tokens of a row, and of a heading before its passage
-HEADED = 0.7  # share of the asked rows with a heading, as shards read them
-UNANSWERED = 0.4  # share of the questions asked also of a passage that does not answer
-TOKENS, RATE, WARM_UP, SAVE_SECONDS = 4_096, 5e-5, 40, 600
-RELEVANCE, CHOICE = 0.7, 0.5  # weights of these losses, beside 1.5 for evidence and 1 for spans
-HELD = 1.0  # weight of the distance from the spans of a former reader, on the rows of the mixture
+NEAR = Path("build/near-passages.json.gz")
+FORMER = Path("build/reader-v3-0")  # whose spans are kept to, on the mixture
+ASKED, OTHERS, MIXED = 6, 5, 8  # of a batch: questions, passages that do not answer each, and rows of the mixture
+REPEATS = {"text": 0.5, "other": 2, "aloud": 2, "keywords": 1}  # how often a kind of question is learnt from in a pass
+MAX_ROW, HEADING = 208, 24  # tokens of a row, and of a heading before its passage
+HEADED = 0.5  # share of the groups with headings, as shards read them
+RATE, WARM_UP, SHOWN, SAVE_SECONDS = 5e-5, 30, 25, 600
+CHOICE = 0.5  # weight of this loss, beside 1.5 for evidence and 1 for the others
+OWN, OTHER, ABSENT, ELSE = 2.0, 0.5, 3.0, 1.0  # a row's weight in the loss of relevance
 NO_SENTENCE = -1
 CPU = torch.device("cpu")
 
@@ -71,45 +76,39 @@ class Rows:
     """Draws rows to learn from."""
 
     def __init__(self, start: Path) -> None:
-        self.tokenizer = Tokenizer.load(start)
+        self.tokenizer, self.dice = Tokenizer.load(start), random.Random()
+        with gzip.open(NEAR, "rt", encoding="utf-8") as file:
+            mined = json.load(file)
+        self.passages, self.near = mined["passages"], mined["near"]
         self.records = [one for one in questions.records() if not questions.is_held_out(one)]
-        self.pool = defaultdict[str, list[questions.Record]](list)
-        for one in [*questions.pool(), *self.records]:
-            self.pool[one["source"]].append(one)
         self.mixture, _ = examples.read([MIXTURE / "train.json.gz", MIXTURE / "train.jsonl.gz"], self.tokenizer, True)
-        random.Random(5).shuffle(self.mixture)
         self._tokens: dict[str, PassageTokens] = {}
 
-    def chunk(self, number: int) -> list[LearningRow]:
-        dice = random.Random(5_000 + number)
-        of_asked = list(self.of_asked(dice))
-        patterns = [self.of_pattern(dice) for _ in range(PATTERNS)]
-        return [*dice.sample(of_asked, ASKED), *self.of_mixture(number, dice), *patterns]
+    def posed(self) -> Iterator[tuple[questions.Record, dict[str, Any]]]:
+        """Questions with their passages, without end."""
+        pairs = [(record, one) for record in self.records for one in record["questions"]
+                 if one["kind"] in REPEATS and len(self.near.get(one["question"], ())) >= OTHERS]  # fmt: skip
+        while True:
+            weights = [REPEATS[one["kind"]] for _, one in pairs]
+            yield from self.dice.choices(pairs, weights, k=len(pairs))
 
-    def of_mixture(self, number: int, dice: random.Random) -> Iterator[LearningRow]:
-        places = np.random.default_rng((5, number))
-        for n in range(number * MIXED, (number + 1) * MIXED):
-            for row in learning_rows(self.mixture[n % len(self.mixture)].example, MAX_ROW):
-                yield crop(row, places) if dice.random() < 0.5 else row
+    def group(self, record: questions.Record, entry: dict[str, Any]) -> list[tuple[LearningRow, float]]:
+        """Rows of a question, its own passage first, and their weights."""
+        has_heading = self.dice.random() < HEADED
+        others = (self.passages[n] for n in self.dice.sample(self.near[entry["question"]], OTHERS))
+        absent = [one for one in record["questions"] if one["kind"] == "absent"][:1]
+        return [
+            (self.row(entry, record, has_heading), OWN),
+            *((self.row({"question": entry["question"]}, other, has_heading), OTHER) for other in others),
+            *((self.row(one, record, has_heading), ABSENT) for one in absent),
+        ]
 
-    def of_asked(self, dice: random.Random) -> Iterator[LearningRow]:
-        for source, members in itertools.groupby(sorted(self.records, key=source_of), key=source_of):
-            near = dice.sample(self.pool[source], min(3_000, len(self.pool[source])))
-            search = PassageRows([self.tokens(one["text"]).ids for one in near])
-            for record in members:
-                for entry in record["questions"]:
-                    has_heading = dice.random() < HEADED
-                    yield self.row(entry, record, has_heading)
-                    if entry["kind"] in ("other", "aloud"):
-                        yield self.row(entry, record, not has_heading)
-                    if entry["kind"] != "absent" and dice.random() < UNANSWERED:
-                        numbers = search.likest(self.tokenizer.question(entry["question"]), 8)
-                        others = (near[n] for n in numbers if not questions.are_twins(near[n]["text"], record["text"]))
-                        for other in itertools.islice(others, 1):
-                            yield self.row({"question": entry["question"]}, other, has_heading)
+    def of_mixture(self) -> LearningRow:
+        return next(iter(learning_rows(self.dice.choice(self.mixture).example, MAX_ROW)))
 
-    def of_pattern(self, dice: random.Random) -> LearningRow:
+    def of_pattern(self) -> LearningRow:
         """One of several sentences that differ in a name alone, or none of them, answers."""
+        dice = self.dice
         count = dice.randint(2, 7)
         roles, form = dice.sample(ROLES, count + 1), dice.choice(SAID)
         names = [" ".join(pair) for pair in zip(dice.sample(FIRST, count), dice.sample(LAST, count), strict=True)]
@@ -165,73 +164,79 @@ def choice_loss(evidence: torch.Tensor, rows: Sequence[LearningRow]) -> torch.Te
     return torch.stack(losses).sum() / max(1, len(losses) - 1)
 
 
-def source_of(record: questions.Record) -> str:
-    return str(record["source"])
-
-
 def touched(offsets: Any, place: Any) -> Any:
     """Numbers of the wordpieces that share a character with a place."""
     return np.flatnonzero((offsets[:, 0] < place[1]) & (offsets[:, 1] > place[0]))
 
 
+def choice_of_passage(relevance: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Cross entropy of the choice of a question's own passage among its group's, by relevance; a mean over groups."""
+    firsts = torch.nonzero(weights == OWN)[:, 0].tolist()
+    lists = torch.stack([relevance[first : first + 1 + OTHERS] for first in firsts])
+    return functional.cross_entropy(lists, torch.zeros(len(firsts), dtype=torch.long))
+
+
+def loss_of(network: SpanReader, former: SpanReader, batch: Sequence[tuple[LearningRow, float]]) -> torch.Tensor:
+    """The first MIXED rows are the mixture's."""
+    rows, of_batch = [row for row, _ in batch], collate([row for row, _ in batch])
+    weights = torch.tensor([weight for _, weight in batch])
+    logits = losses.reader_logits(network, of_batch, CPU)
+    assert logits.evidence is not None
+    assert logits.relevance is not None
+    with torch.no_grad():
+        known = losses.reader_logits(former, collate(rows[:MIXED]), CPU).spans
+    spans = logits.spans[:MIXED, : known.shape[1]]
+    answers = torch.from_numpy(of_batch.answers).float()
+    relevance = functional.binary_cross_entropy_with_logits(logits.relevance, answers, weights / weights.mean())
+    return torch.stack([
+        losses.span_loss(logits.spans, of_batch, CPU),
+        losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, of_batch, CPU),
+        CHOICE * choice_loss(logits.evidence, rows),
+        choice_of_passage(logits.relevance, weights),
+        relevance,
+        MIXED / len(rows) * losses.distance(spans.transpose(1, 2), known.transpose(1, 2)),
+    ]).sum()  # fmt: skip
+
+
 def main(
     minutes: Annotated[float, typer.Option(help="Time of the whole run, over all commands.")] = 100.0,
-    start: Annotated[Path, typer.Option(help="The checkpoint to begin at.")] = Path("build/reader-v3-0"),
-    hold: Annotated[Path | None, typer.Option(help="The reader whose spans it keeps to, on the mixture.")] = None,
+    start: Annotated[Path, typer.Option(help="The checkpoint to begin at.")] = Path("build/reader-v4-0"),
 ) -> None:
     """Train, and write the checkpoint."""
     WORK.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(5)
-    network = load_reader(start)
-    former = load_reader(hold).eval() if hold else None
+    network, former = load_reader(start), load_reader(FORMER).eval()
     parts = ([one for one in network.parameters() if (one.dim() > 1) is matrix] for matrix in (True, False))
     groups = [{"params": part, "weight_decay": decay} for part, decay in zip(parts, (0.01, 0.0), strict=True)]
     optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.98), fused=True)
     state = torch.load(WORK / "state.pt", weights_only=True) if (WORK / "state.pt").exists() else None
-    step, chunk, spent = (state["step"], state["chunk"] + 1, state["spent"]) if state else (0, 0, 0.0)
+    step, spent = (state["step"], state["spent"]) if state else (0, 0.0)
     if state:
         network.load_state_dict(state["network"])
         optimizer.load_state_dict(state["optimizer"])
-    rows, began, last_save = Rows(start), time.monotonic(), time.monotonic()
+    rows, began, last_save, values = Rows(start), time.monotonic(), time.monotonic(), list[float]()
+    posed = rows.posed()
     while (left := 1 - (spent + time.monotonic() - began) / (60 * minutes)) > 0:
-        examples, loss_values = rows.chunk(chunk), []
-        for batch in plan([len(row) for row in examples], TOKENS, 5, chunk):
-            left = 1 - (spent + time.monotonic() - began) / (60 * minutes)
-            for group in optimizer.param_groups:
-                group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * max(0.0, min(1.0, 1.1 * left))
-            of_batch = collate([examples[n] for n in batch])
-            is_known = torch.tensor([not isinstance(examples[n], AskedRow) for n in batch])
-            with loop.precision(CPU):
-                logits = losses.reader_logits(network, of_batch, CPU)
-            assert logits.evidence is not None
-            assert logits.relevance is not None
-            loss = losses.span_loss(logits.spans, of_batch, CPU)
-            loss = loss + losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, of_batch, CPU)
-            loss = loss + CHOICE * choice_loss(logits.evidence, [examples[n] for n in batch])
-            loss = loss + RELEVANCE * losses.relevance_loss(logits.relevance, of_batch, CPU)
-            if former and is_known.any():
-                with torch.no_grad(), loop.precision(CPU):
-                    target = losses.reader_logits(former, of_batch, CPU).spans[is_known]
-                share = is_known.float().mean()
-                loss = loss + HELD * share * losses.distance(
-                    logits.spans[is_known].transpose(1, 2), target.transpose(1, 2)
-                )
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
-            step += 1
-            loss_values.append(loss.item())
-            if time.monotonic() - last_save > SAVE_SECONDS or left <= 0:
-                both = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-                torch.save({**both, "step": step, "chunk": chunk, "spent": spent + time.monotonic() - began},
-                           WORK / "state.new")  # fmt: skip
-                (WORK / "state.new").replace(WORK / "state.pt")
-                last_save = time.monotonic()
-            if left <= 0:
-                break
-        print(json.dumps({"chunk": chunk, "step": step, "loss": round(float(np.mean(loss_values)), 4)}), flush=True)
-        chunk += 1
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * min(1.0, 1.3 * left)
+        mixed = [*(rows.of_mixture() for _ in range(MIXED)), rows.of_pattern()]
+        batch = [(row, ELSE) for row in mixed]
+        for _ in range(ASKED):
+            batch += rows.group(*next(posed))
+        with loop.precision(CPU):
+            loss = loss_of(network, former, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+        values.append(loss.item())
+        if time.monotonic() - last_save > SAVE_SECONDS:
+            both = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**both, "step": step, "spent": spent + time.monotonic() - began}, WORK / "state.new")
+            (WORK / "state.new").replace(WORK / "state.pt")
+            last_save = time.monotonic()
+        if step % SHOWN == 0:
+            print(json.dumps({"step": step, "loss": round(float(np.mean(values[-SHOWN:])), 4)}), flush=True)
     OUT.mkdir(exist_ok=True)
     write_checkpoint(network, start, OUT)
 
