@@ -70,14 +70,14 @@ def test_the_parts_of_an_answer_are_exact_excerpts_that_hold_it(ask: Ask) -> Non
 
 
 def test_where_no_answer_is_sure_the_parts_are_the_best_sentences(ask: Ask) -> None:
-    answer = ask("Who painted the mill and the tower?", min_score=1)
+    answer = ask("Who built the mill and the tower?", min_score=1)
     texts = {"mill": MILL, "tower": TOWER}
     assert answer["no_answer"]
     assert 1 <= len(answer["parts"]) <= 3
     assert all(texts[one["document"]][one["start"] : one["end"]] == one["text"] for one in answer["parts"])
     scores = [one["score"] for one in answer["parts"]]
     assert scores == sorted(scores, reverse=True)
-    assert ask("Who painted the mill and the tower?", min_score=1)["parts"] == answer["parts"], "kept with it"
+    assert ask("Who built the mill and the tower?", min_score=1)["parts"] == answer["parts"], "kept with it"
 
 
 def test_a_minimum_score_turns_an_answer_into_none(ask: Ask) -> None:
