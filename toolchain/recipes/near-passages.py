@@ -30,11 +30,12 @@ NEAR = 12  # passages of a question
 def corpora() -> Iterator[tuple[list[questions.Record], list[questions.Record]]]:
     """The passages of each that are asked, and all."""
     learnt = [one for one in questions.records() if not questions.is_held_out(one)]
+    unlearnt = [one for one in questions.pool() if not questions.is_held_out(one)]
     counts = Counter(one["source"] for one in learnt)
     asked, unasked = defaultdict[str, list[questions.Record]](list), defaultdict[str, list[questions.Record]](list)
-    for group, records in ((asked, learnt), (unasked, questions.pool())):
-        for one in (one for one in records if not questions.is_held_out(one)):
-            group[one["source"] if counts[one["source"]] >= ASKED else "others"].append(one)
+    for by_corpus, records in ((asked, learnt), (unasked, unlearnt)):
+        for one in records:
+            by_corpus[one["source"] if counts[one["source"]] >= ASKED else "others"].append(one)
     for name, own in asked.items():
         others = random.Random(1).sample(unasked[name], min(UNASKED, len(unasked[name])))
         yield own, list({one["text"]: one for one in [*others, *own]}.values())
@@ -53,7 +54,9 @@ def main(out: Annotated[Path, typer.Option(help="The file.")] = Path("build/near
             for entry in (one for one in record["questions"] if one["kind"] != "absent"):
                 ranks = library.rank(normalise_question(entry["question"]), NEAR + 2)
                 others = dict.fromkeys(numbers[key] for key, _ in ranks)
-                near[entry["question"]] = [n for n in others if not is_right(passages[n], record)][:NEAR]
+                near[entry["question"]] = [
+                    n for n in others if not questions.are_twins(passages[n]["text"], record["text"])
+                ][:NEAR]
         print(len(corpus), len(near), flush=True)
     of: dict[str, Any] = {
         "near": near,
@@ -61,10 +64,6 @@ def main(out: Annotated[Path, typer.Option(help="The file.")] = Path("build/near
     }
     with gzip.open(out, "wt", encoding="utf-8") as file:
         json.dump(of, file)
-
-
-def is_right(passage: questions.Record, record: questions.Record) -> bool:
-    return passage["text"] == record["text"] or questions.are_twins(passage["text"], record["text"])
 
 
 if __name__ == "__main__":

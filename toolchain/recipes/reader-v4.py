@@ -88,8 +88,8 @@ class Rows:
         """Questions with their passages, without end."""
         pairs = [(record, one) for record in self.records for one in record["questions"]
                  if one["kind"] in REPEATS and len(self.near.get(one["question"], ())) >= OTHERS]  # fmt: skip
+        weights = [REPEATS[one["kind"]] for _, one in pairs]
         while True:
-            weights = [REPEATS[one["kind"]] for _, one in pairs]
             yield from self.dice.choices(pairs, weights, k=len(pairs))
 
     def group(self, record: questions.Record, entry: dict[str, Any]) -> list[tuple[LearningRow, float]]:
