@@ -1,5 +1,6 @@
 """Each part of shardqa runs with its extra's libraries alone; without them it names the extra in one line."""
 
+import platform
 import subprocess
 import tomllib
 import venv
@@ -27,10 +28,16 @@ CLIENT = "import sys; sys.modules['httpx2'] = None; from shardqa import Client"
 
 
 UNCALLED = {"huggingface-hub"}  # tokenizers asks for it where a model is to be fetched, which no part does
+PYTHONS = ("3.11.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0")  # 3.11.2 is Debian 12's, 3.13 Debian 13's
 
 
-def needs(parts: list[str]) -> set[str]:
-    """All distributions that parts with these extras run with."""
+def of_python(version: str) -> dict[str, str]:
+    """What markers ask about a Python."""
+    return {"python_version": version.rpartition(".")[0], "python_full_version": version}
+
+
+def needs(parts: list[str], python: str = platform.python_version()) -> set[str]:
+    """All distributions that parts with these extras run with, under a Python."""
     todo = [Requirement(line) for line in PROJECT["dependencies"]]
     todo += [Requirement(line) for part in parts for line in PROJECT["optional-dependencies"][part]]
     names, looked_at = set[str](), set[str]()
@@ -44,7 +51,9 @@ def needs(parts: list[str]) -> set[str]:
             looked_at.add(f"{name}{extras}")
             lines = map(Requirement, metadata.distribution(name).requires or [])
             todo += [
-                n for n in lines if n.marker is None or any(n.marker.evaluate({"extra": e}) for e in (*extras, ""))
+                n
+                for n in lines
+                if n.marker is None or any(n.marker.evaluate({**of_python(python), "extra": e}) for e in (*extras, ""))
             ]
     return names
 
@@ -107,10 +116,13 @@ def test_an_extra_brings_what_its_part_imports(tmp_path: Path, extra: str, code:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_the_lock_of_serving_has_what_serving_needs_and_no_more() -> None:
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_of_serving_has_what_serving_needs_under_each_python_and_no_more(python: str) -> None:
     lines = (ROOT / "requirements.lock").read_text().splitlines()
-    locked = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
-    assert locked == needs(["all"]) | {"setuptools", "wheel"}
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    locked = {canonicalize_name(n.name) for n in pins if n.marker is None or n.marker.evaluate(of_python(python))}
+    assert locked == needs(["all"], python) | {"setuptools", "wheel"}
+    assert needs([], python) < locked
 
 
 def test_the_lock_of_the_backends_has_each_backend_within_its_extras_bounds() -> None:
