@@ -1,6 +1,7 @@
 """Small files as people have them, each of which was once answered wrongly: read, ingested, asked."""
 
 import itertools
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,17 +37,17 @@ CELLS = [
 POTTERY = [
     ("What is the phone number of the pottery?", "0555 2311"),
     ("In which street is the pottery?", "Elm Lane 4"),
-    ("Who is the owner of the pottery?", "Lena Frey"),
+    ("Who is the owner of the pottery?", "Maud Ashe"),
     ("When was the pottery opened?", "May 1988"),
     ("What is the licence of the pottery?", "KP-77/4"),
 ]
 SLUICE = [("Who closes the sluice in winter?", "water-bailiff")]
 ASKED = {
     "printer-settings.xlsx": [("What is the deposit of Harrow Mill?", "4,200 euros")],
-    "stray-last-cell.xlsx": [("Who holds the key of the archive?", "Noor Patel")],
+    "stray-last-cell.xlsx": [("Who holds the key of the archive?", "Wenda Kirov")],
     **dict.fromkeys(("stock-rows.xlsx", "stock-rows.html", "stock-rows.md", "stock-rows.csv"), CELLS),
     **dict.fromkeys(("key-value.html", "key-value.docx", "key-value.xlsx"), POTTERY),
-    "definition-list.html": [("Who is the kiln master?", "Omar Diaz")],
+    "definition-list.html": [("Who is the furnace keeper?", "Ilja Brand")],
     "filled-form.pdf": [("Who is the applicant for a berth?", "Orla Fenwick"), ("How long is the boat?", "11.40")],
     "fact-in-running-head.pdf": [("What is the contract number?", "KX-20418")],
     **dict.fromkeys(("two-columns.pdf", "broken-xref.pdf", "truncated.pdf"), SLUICE),
@@ -54,7 +55,7 @@ ASKED = {
     "content-control.docx": [("What is the monthly rent of the Quay Street shop?", "1,870 euros")],
     "endnotes.docx": [("Who did the first lengthening of the ferry?", "Tollan yard")],
     "header-number.docx": [("What is the contract number?", "KX-20418")],
-    "fields-symbols.docx": [("Who is the driver?", "Hugo Stam")],
+    "fields-symbols.docx": [("Who is the driver?", "Cyril Oakes")],
     "numbered-clauses.docx": [("What does clause 3 of the terms say?", "notice of three months")],
     "strict.docx": [("When does the lock at Fenwick open?", "7 in the morning")],
     "formats-percent-currency.xlsx": [
@@ -71,15 +72,15 @@ ASKED = {
     "odd-header-line.eml": [("Who services the boiler?", "Coyle and Sons")],
     "hidden-and-boilerplate.html": [("When does the pottery open?", "10:00")],
     "meta-charset-wrong.html": [("What does the Fähre cost?", "12 €")],
-    "utf16-html.html": [("Who is the crane operator?", "Bo Löwe")],
-    "rowspan.html": [("Who manages the depot in Birk?", "Tor Lund")],
+    "utf16-html.html": [("Who is the hoist keeper?", "Jö Römer")],
+    "rowspan.html": [("Who manages the depot in Birk?", "Arne Skoog")],
     "page-in-a-form.html": [("What does a yearly card cost?", "18 crowns")],
     "head-in-header.html": [("Until when is the bridge closed?", "May")],
     "quote-footer.html": [
         ("What is the fee of Aldby?", "12 crowns"),
-        ("Who said that the ferry saved the village?", "Greta Lund"),
+        ("Who said that the ferry saved the village?", "Edda Skoog"),
     ],
-    "spaces-in-paths.epub": [("Who built the weir?", "Jonas Pike")],
+    "spaces-in-paths.epub": [("Who built the weir?", "Silas Wren")],
     "long-token.txt": [
         ("What is the checksum of the parcel file?", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"),
         ("Where is the wiki of the harbour?", "https://wiki.quay.example/start"),
@@ -97,6 +98,19 @@ TEXTS = {
     "semicolons-latin1.csv": ["Mühlweg 4; Hinterhaus", "Am Kai 9"],
     "shift-jis.csv": ["佐藤太郎", "三木英子", "高橋淳"],
 }
+RENAMED = {
+    "Lena Frey": "Maud Ashe",
+    "Noor Patel": "Wenda Kirov",
+    "Kiln master": "Furnace keeper",
+    "Omar Diaz": "Ilja Brand",
+    "Hugo Stam": "Cyril Oakes",
+    "crane operator": "hoist keeper",
+    "Bo Löwe": "Jö Römer",
+    "Tor Lund": "Arne Skoog",
+    "Greta Lund": "Edda Skoog",
+    "Jonas Pike": "Silas Wren",
+}
+"""What the files say, and what stands there when they are asked: recipes have drawn rows from the names they say."""
 UNREAD = {"fields-symbols.docx": ["hidden"], "hidden-and-boilerplate.html": ["04:00", "\u00ad"]}
 
 
@@ -105,6 +119,28 @@ def cases(shared: Path) -> Path:
     if not (shared / "data/cases").is_dir():
         pytest.skip(f"{shared / 'data/cases'} is absent")
     return shared / "data/cases"
+
+
+def renamed(path: Path, folder: Path) -> Path:
+    """Returns a copy of the file with other names; the files themselves are not ours."""
+    copy = folder / path.name
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+            for member in old.infolist():
+                new.writestr(member, with_others(old.read(member), "utf-8"))
+    else:
+        copy.write_bytes(with_others(path.read_bytes(), "utf-16" if "utf16" in path.name else "utf-8"))
+    return copy
+
+
+def with_others(content: bytes, encoding: str) -> bytes:
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:  # not a text
+        return content
+    for name, other in RENAMED.items():
+        text = text.replace(name, other)
+    return text.encode(encoding)
 
 
 def texts_of(path: Path) -> str:
@@ -119,8 +155,8 @@ def test_a_file_is_read_whole_without_what_it_hides(cases: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ASKED)
-async def test_a_file_answers_what_it_says(engine: Engine, cases: Path, corpus: str, name: str) -> None:
-    assert (await ingest(engine, SourceFiles([cases / name]), corpus)).documents > 0
+async def test_a_file_answers_what_it_says(engine: Engine, cases: Path, tmp_path: Path, corpus: str, name: str) -> None:
+    assert (await ingest(engine, SourceFiles([renamed(cases / name, tmp_path)]), corpus)).documents > 0
     wrong = list[str]()
     for question, value in ASKED[name]:
         answer = await engine.ask(question, corpus=corpus)
