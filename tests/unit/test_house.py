@@ -49,8 +49,7 @@ MAY_IMPORT = {
     "engine": PLAIN | {"models"},
     "models": PLAIN,
     "worker": {"errors", "extras", "machine", "streaming", "tensors", "topology"},
-    "ai": {"worker"},  # the names of worker/client and worker/local for programs and scripts
-    "gears": {"worker"},
+    "ai": {"worker"},  # the names of worker/client for programs
     "gears_functions": PLAIN | {"models", "worker"},
     "cluster": PLAIN,
     "loader": PLAIN | {"engine", "models", "cluster"},
@@ -95,7 +94,7 @@ def test_imports_go_down_only() -> None:
 
 def test_each_house_is_read_without_the_other() -> None:
     """Questions know of the worker its door alone; what the worker may import, MAY_IMPORT says."""
-    door, faces = ROOT / "worker" / "runtime.py", {"ai", "gears", "worker"}
+    door, faces = ROOT / "worker" / "runtime.py", {"ai", "worker"}
     arrows = [(path, other) for path, other in python_imports().edges if room_of(other) == "worker"]
     assert any(other == door for _, other in arrows)
     assert not [(path, other) for path, other in arrows if room_of(path) not in faces and other != door]

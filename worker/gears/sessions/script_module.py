@@ -1,7 +1,6 @@
 """`from shardqa.gears import GB, execute` in a script: the very objects that the script finds as globals.
 
-The package shardqa.gears is for editors, type checkers and tests on a developer's machine; inside the worker this
-stands in its place, and gives the names of the session whose script runs now.
+The module gives the names of the session whose script runs now.
 """
 
 import sys
