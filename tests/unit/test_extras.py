@@ -32,7 +32,7 @@ PYTHONS = ("3.11.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0")  # 3.11.2 is Debian
 
 
 def of_python(version: str) -> dict[str, str]:
-    """What markers ask about a Python."""
+    """Returns what markers ask about a Python."""
     return {"python_version": version.rpartition(".")[0], "python_full_version": version}
 
 
