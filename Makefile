@@ -123,7 +123,7 @@ torture-http: setup-test ## HTTP by schemathesis on a cluster of its own; MINUTE
 	@$(BIN)/python -m tests.api.schemathesis_run --minutes $(or $(MINUTES),10)
 
 torture-files: setup-test ## damaged files through every reader; MINUTES=10
-	@FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(BIN)/python -m pytest -q -o timeout=0 tests/unit/loader/test_fuzzed_files.py
+	@FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(BIN)/python -m pytest -q -o timeout=0 tests/unit/files/test_fuzzed_files.py
 
 test-files: setup-test ## large real files, fetched from Debian's packages once; needs apt-get
 	@.ci/install-packages poppler

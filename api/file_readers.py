@@ -12,9 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from shardqa.loader import formats, reader_process
-from shardqa.loader.reader_process import MEMORY, SECONDS, ReaderProcess
-from shardqa.loader.source_file import Item, SourceFile
+from shardqa.files import formats, reader_process
+from shardqa.files.reader_process import MEMORY, SECONDS, ReaderProcess
+from shardqa.files.source_file import Item, SourceFile
 
 PROCESSES = 2  # at once, of one API process; more files wait
 NICENESS = 10  # questions go first
@@ -60,6 +60,6 @@ def _whole(read: Callable[[ReaderProcess], T], process: ReaderProcess) -> T:
 
 
 def _png(content: bytes, number: int, before: str, words: str) -> Iterator[str]:
-    from shardqa.loader.formats.pdf import marked  # in the reader's process alone, as all that reads files
+    from shardqa.files.formats.pdf import marked  # in the reader's process alone, as all that reads files
 
     yield base64.b64encode(marked.png(content, number, before, words)).decode()

@@ -16,7 +16,7 @@ from common import ROOT, settings_of, temporary_cluster
 
 from shardqa.cluster import node
 from shardqa.engine import Engine
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.machine import label
 from shardqa.schema import Step

@@ -15,8 +15,8 @@ from reportlab.pdfgen.canvas import Canvas
 
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.loader import formats
-from shardqa.loader.source_file import SourceFile
+from shardqa.files import formats
+from shardqa.files.source_file import SourceFile
 from shardqa.schema import Document
 
 PAGES = 300

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shardqa.cluster import node
 from shardqa.engine import Engine
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.machine import label
 from shardqa.models import reader, shipped

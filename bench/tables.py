@@ -23,7 +23,7 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
 from shardqa.schema import Document
 
 FORMATS = ("xlsx", "html", "docx", "pdf", "md", "csv")

@@ -28,10 +28,10 @@ from served import REACH, Served
 
 from shardqa import keys, places
 from shardqa.analysis import query
+from shardqa.files.folders import SourceFiles
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.passage_reading import Loaded
 from shardqa.gears_functions.splitting import split
-from shardqa.loader.files import SourceFiles
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document

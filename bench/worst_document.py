@@ -35,8 +35,8 @@ from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ShardqaError
+from shardqa.files.folders import SourceFiles
 from shardqa.gears_functions.shard.document_parts import GROWTH, LEAST_BYTES
-from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.places import Mark, Place
 from shardqa.schema import Document, Ingested

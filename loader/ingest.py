@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from shardqa.engine import Engine
 from shardqa.engine.together import SMALL_DOCUMENT
 from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
+from shardqa.files.source_file import Skipped
 from shardqa.loader.moments import Moments, Source
-from shardqa.loader.source_file import Skipped
 from shardqa.loader.summary import Summary, bytes_of
 from shardqa.loader.tasks import run_all
 from shardqa.retry import retry

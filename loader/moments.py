@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Protocol
 
-from shardqa.loader.source_file import Item
+from shardqa.files.source_file import Item
 from shardqa.schema import Document
 
 MOMENT_ITEMS = 512  # items that go on together

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from shardqa.loader.source_file import Lost, Skipped, Textless
+from shardqa.files.source_file import Lost, Skipped, Textless
 from shardqa.schema import Document, Ingested
 
 REASONS_KEPT = 1000  # skipped documents told one by one; beyond, they are only counted

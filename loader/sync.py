@@ -8,9 +8,9 @@ from typing import Protocol
 
 from shardqa.engine import Engine
 from shardqa.errors import BadDocument, UnknownCorpus
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
+from shardqa.files.known import FileRead, KnownFiles
 from shardqa.loader.ingest import Progress, ingest
-from shardqa.loader.known import FileRead, KnownFiles
 from shardqa.loader.moments import Source
 from shardqa.loader.summary import Summary
 

@@ -19,9 +19,9 @@ from shardqa.api.requests import as_json, content_type, revalidated, until_disco
 from shardqa.api.state import Shared, State
 from shardqa.engine.files import name_of
 from shardqa.errors import BadDocument, NoFile, ShardqaError, UnknownTask
+from shardqa.files import formats
+from shardqa.files.source_file import Item, Lost, Skipped, Textless
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles, Task
-from shardqa.loader import formats
-from shardqa.loader.source_file import Item, Lost, Skipped, Textless
 from shardqa.schema import Document, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shardqa.errors import BadBackup
-from shardqa.loader.source_file import GZIP_FAULTS, gzip_fault
+from shardqa.files.source_file import GZIP_FAULTS, gzip_fault
 
 FORM = 2
 READ = ("1", "2")  # forms; the first had one more record at its end, with a digest

@@ -1,5 +1,7 @@
 """Rules for questions and documents: each, and the fault of whoever breaks it, stands here once."""
 
+from hashlib import blake2b
+
 from shardqa import keys
 from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
 from shardqa.errors import BadDocument, BadLimit, BadQuestion, DocumentTooLarge, QuestionTooLong
@@ -56,3 +58,8 @@ def length(characters: int, what: str = "") -> None:
     if characters > MAX_DOCUMENT:
         prefix = f"{what}: " if what else ""
         raise DocumentTooLarge(f"{prefix}more than {MAX_DOCUMENT:,} characters of text; split it")
+
+
+def text_id(text: str) -> str:
+    """The id of a document that was sent without one: the same text gets the same id."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()

@@ -3,13 +3,13 @@
 A request's bounds stand in its schema only: the engine enforces them, with the same codes for every caller.
 """
 
-from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
+from shardqa.checks import text_id
 from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
 from shardqa.filters import DocumentFilter
 from shardqa.schema import Answer, Corpora, Document, Ingested
@@ -152,11 +152,6 @@ class StoredDocument(Document):
     """A document as it lies in its corpus."""
 
     has_file: bool = False  # GET /v1/files/{name} has the file that it was read from
-
-
-def text_id(text: str) -> str:
-    """The id of a document that was sent without one: the same text gets the same id."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class FieldError(BaseModel):

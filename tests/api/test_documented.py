@@ -10,8 +10,8 @@ from shardqa.api import connection_limits, http_protocol, limits
 from shardqa.api.routes import documents
 from shardqa.api.routes.documents import MAX_DOCUMENTS
 from shardqa.config import MAX_DOCUMENT, Settings
+from shardqa.files import reader_process
 from shardqa.http_schema import MAX_QUESTIONS
-from shardqa.loader import reader_process
 from shardqa.schema import Answer
 from tests.api.conftest import problem
 

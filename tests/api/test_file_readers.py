@@ -8,8 +8,8 @@ import pytest
 
 from shardqa.api.file_readers import FileReaders
 from shardqa.errors import BadDocument, FileTooSlow
-from shardqa.loader import reader_process
-from shardqa.loader.source_file import Textless
+from shardqa.files import reader_process
+from shardqa.files.source_file import Textless
 from shardqa.schema import Document
 
 BOUND = 512 * 1024**2  # bytes; a reader with its libraries loaded takes some hundred MiB of addresses

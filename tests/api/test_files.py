@@ -11,7 +11,7 @@ import pytest
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
-from shardqa.loader import formats
+from shardqa.files import formats
 from tests.api.conftest import KeyOf, Server, bearer, cluster_client, problem
 from tests.unit.house import ROOT
 

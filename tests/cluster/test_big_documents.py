@@ -7,9 +7,9 @@ from itertools import count, islice
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from shardqa.files.source_file import Item
 from shardqa.gears_functions.shard.removal import PASSAGES_PER_UNLINK
 from shardqa.loader import ingest
-from shardqa.loader.source_file import Item
 from shardqa.loader.summary import Summary
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards, story

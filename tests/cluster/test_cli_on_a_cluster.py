@@ -16,8 +16,8 @@ import pytest
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from tests.cluster.conftest import Output
-from tests.unit.loader.web.paperless_server import DOCUMENTS, TOKEN, put_documents, served
-from tests.unit.loader.web.site import serving
+from tests.unit.files.web.paperless_server import DOCUMENTS, TOKEN, put_documents, served
+from tests.unit.files.web.site import serving
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 Run = Callable[..., Output]

@@ -24,8 +24,8 @@ from shardqa.config import Settings
 from shardqa.engine import Engine, cluster_view, connections, liveness
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
+from shardqa.files.source_file import Item, Skipped
 from shardqa.loader import ingest
-from shardqa.loader.source_file import Item, Skipped
 from shardqa.loader.summary import Summary
 from shardqa.schema import Answer, Document
 from tests.cluster.shards_client import Shards as ShardsClient

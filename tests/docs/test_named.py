@@ -15,7 +15,14 @@ from shardqa.worker.gears.settings import KNOWN
 from tests.module.arguments import ModuleArgument, module_arguments
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("src/shardqa", "api", "cluster", "loader", "models")  # the worker's variables are the module's to set
+SOURCES = (
+    "src/shardqa",
+    "api",
+    "cluster",
+    "files",
+    "loader",
+    "models",
+)  # the worker's variables are the module's to set
 COMMAND = re.compile(r'^    \{"((?:AI|RG)\.\w+)", ', re.MULTILINE)
 KEY = re.compile(r'f"([a-z]+):\{')
 OPTION = re.compile(r'arguments_next_is\(a, "([A-Z]+)"\)')

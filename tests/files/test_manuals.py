@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from shardqa import places
+from shardqa.files.folders import SourceFiles
+from shardqa.files.source_file import Lost, Skipped
 from shardqa.gears_functions.splitting import split
-from shardqa.loader.files import SourceFiles
-from shardqa.loader.source_file import Lost, Skipped
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.schema import Document

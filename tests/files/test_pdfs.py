@@ -11,7 +11,7 @@ from pathlib import Path
 import pypdfium2 as pdfium
 import pytest
 
-from shardqa.loader.formats.pdf import page
+from shardqa.files.formats.pdf import page
 from tests.files import packages
 
 DOC = "/usr/share/doc"

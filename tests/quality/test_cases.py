@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from shardqa.engine import Engine
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
+from shardqa.files.source_file import Textless
 from shardqa.loader.ingest import ingest
-from shardqa.loader.source_file import Textless
 from shardqa.schema import Document
 
 STOCK = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "shardqa"
-ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module", "seeds", "worker"}
+ROOMS = {"api", "cluster", "files", "gears_functions", "loader", "models", "module", "seeds", "worker"}
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from shardqa.cluster.local import ClusterOptions
 from shardqa.engine import Engine
 from shardqa.engine.rank import RankedList
 from shardqa.errors import SetupError
-from shardqa.loader.files import SourceFiles
+from shardqa.files.folders import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.loader.summary import Summary
 from shardqa.schema import Answer

@@ -20,16 +20,16 @@ from shardqa.cli.progress import showing
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from shardqa.extras import need
-from shardqa.loader import formats
-from shardqa.loader.files import STDIN, SourceFiles
+from shardqa.files import formats
+from shardqa.files.folders import STDIN, SourceFiles
+from shardqa.files.known import KnownFiles, cache_of
+from shardqa.files.source_file import Lost, Skipped
+from shardqa.files.web import paperless
+from shardqa.files.web.address import is_address
+from shardqa.files.web.pages import MAX_PAGES, Bounds, WebPages
 from shardqa.loader.ingest import Progress
-from shardqa.loader.known import KnownFiles, cache_of
-from shardqa.loader.source_file import Lost, Skipped
 from shardqa.loader.summary import Summary
 from shardqa.loader.sync import PageReading, SyncOptions, sync, sync_pages
-from shardqa.loader.web import paperless
-from shardqa.loader.web.address import is_address
-from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 from shardqa.schema import Document
 
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise

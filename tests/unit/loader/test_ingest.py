@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from shardqa.errors import AnswerTimeout
+from shardqa.files.folders import SourceFiles
+from shardqa.files.source_file import Item, Textless
 from shardqa.loader import ingest
-from shardqa.loader.files import SourceFiles
-from shardqa.loader.source_file import Item, Textless
 from shardqa.schema import Document, Ingested
 
 

@@ -19,9 +19,9 @@ from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
-from shardqa.loader.formats.squad import readable
+from shardqa.files.formats.squad import readable
+from shardqa.files.source_file import Item
 from shardqa.loader.ingest import ingest
-from shardqa.loader.source_file import Item
 from shardqa.loader.tasks import run_all
 from shardqa.models import metrics
 from shardqa.retry import retry

@@ -1,0 +1,256 @@
+"""Workbooks (xlsx, xlsm, xlsb, xls, ods): each row of each sheet as a sentence, with sheet and row.
+
+python-calamine reads them all: it gives values as the cells hold them, dates as dates.
+"""
+
+import datetime
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
+
+from lxml import etree
+from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, ZipError
+
+from shardqa.files.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
+from shardqa.files.formats import cell_counts, cell_formats, header, zipped
+from shardqa.files.formats.faults import readable
+from shardqa.files.formats.overlays import Cell, Overlay, of_sheets, of_xls
+from shardqa.files.pairs import are_pairs, is_pair, unfolded
+from shardqa.files.source_file import MAX_BINARY, Item, Lost, SourceFile
+
+FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
+NUMBER = re.compile(
+    rb"""<c\b(?P<head>[^>]*)>(?P<formula>(?:<f\b[^>]*(?:/>|>[^<]*</f>))?)<v>(?P<value>[^<]{1,400})</v>"""
+)
+TYPE = re.compile(rb"""\st\s*=\s*["']([^"']*)["']""")
+STYLE = re.compile(rb"""\ss\s*=\s*["'][^"']*["']""")
+UNNAMED = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|blad|ark|arkusz|planilha|лист) ?\d*", re.IGNORECASE)
+YEAR = re.compile(r"(?:19|20)\d\d")
+LAST_DAY = 2_958_465  # 31 December 9999
+Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+
+
+def read(source: SourceFile) -> Iterator[Item]:
+    content = source.read_all(MAX_BINARY)
+    formats: dict[str, dict[Cell, str]] = {}  # of cells, by sheet
+    overlays: dict[str, Overlay] = {}
+    losses: list[Lost] = []
+    measured: set[str] | None = None
+    with readable("a workbook", *FAULTS):
+        is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
+        if is_zip and not content.startswith(zipped.OLE):
+            with zipped.check(content) as archive:
+                content = _packed(archive, others) if (others := cell_counts.checked(archive)) else content
+                measured = {one_line(name) for name, _ in cell_counts.named_sheets(archive)}
+                formats = cell_formats.of_sheets(archive)
+                try:
+                    overlays = of_sheets(archive)
+                except etree.LxmlError as error:
+                    losses.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
+        elif content.startswith(zipped.OLE):
+            overlays = of_xls(content)
+        book = CalamineWorkbook.from_filelike(io.BytesIO(content))
+        kinds = {sheet.name: sheet.typ for sheet in book.sheets_metadata}
+        names = list(kinds)
+    composer = Composer()
+    for name in names:
+        if measured is not None and len(measured) < len(names) and one_line(name) not in measured:
+            losses.append(Lost(f"{source.label}, sheet {name}", "it can't be read: the list of sheets is damaged"))
+            continue
+        try:
+            rows, areas = _rows(book, name, content)
+        except FAULTS as error:
+            if kinds[name] is SheetTypeEnum.ChartSheet:  # of an xlsb: no cells, which the library reads all the same
+                continue
+            losses.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
+            continue
+        overlay = overlays.get(name, Overlay())
+        overlay.merged += areas
+        texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.texts))
+        _spread(texts, overlay.merged)
+        _Sheet(composer, name, texts, overlay).add()
+    has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
+    yield source.composed(composer, names[0] if has_title else "")
+    yield from losses
+
+
+def _texts(rows: list[list[Any]], formats: dict[Cell, str], texts: dict[Cell, str]) -> Iterator[list[str]]:
+    """Yields the cells of each row as texts; empty ones fast, since a large sheet has mostly those."""
+    for n, row in enumerate(rows):
+        yield [
+            "" if cell == "" else texts.get((n, column)) or _text(cell, formats.get((n, column)))
+            for column, cell in enumerate(row)
+        ]
+
+
+def _text(cell: Any, code: str | None) -> str:
+    return (code and cell_formats.text(cell, code)) or cell_text(cell)
+
+
+def _rows(book: CalamineWorkbook, name: str, content: bytes) -> tuple[list[list[Any]], list[Range]]:
+    """Returns (cells, ranges of merged ones). Raises FAULTS."""
+    try:
+        return _cells(book, name)
+    except FAULTS:
+        if content[:2] != b"PK":
+            raise
+    return _cells(CalamineWorkbook.from_filelike(io.BytesIO(_mended(content))), name)
+
+
+def _cells(book: CalamineWorkbook, name: str) -> tuple[list[list[Any]], list[Range]]:
+    sheet = book.get_sheet_by_name(name)
+    return sheet.to_python(skip_empty_area=False), list(sheet.merged_cell_ranges or ())
+
+
+def _spread(rows: list[list[str]], areas: list[Range]) -> None:
+    """Copies a merged cell's words to each place that it takes; a title over an otherwise empty row stays once."""
+    left = cell_counts.MAX_CELLS  # ranges of a hostile file may lie on one another
+    for (top, first), (bottom, last) in areas:
+        words = rows[top][first] if top < len(rows) and first < len(rows[top]) else ""
+        for row in rows[top : bottom + 1] if words and left > 0 else ():
+            if any(row[:first]) or any(row[last + 1 :]):
+                row[first : last + 1] = [words] * len(row[first : last + 1])
+            left -= len(row)
+
+
+def _mended(content: bytes) -> bytes:
+    """Returns the xlsx with invalid numbers as texts: for one such cell the library gives up the whole sheet."""
+    with zipped.check(content) as archive:
+        every = {name: zipped.content(archive, name) for name in cell_counts.sheets(archive)}
+        return _packed(archive, {name: NUMBER.sub(_as_it_says, part) for name, part in every.items()})
+
+
+def _packed(archive: zipfile.ZipFile, others: dict[str, bytes]) -> bytes:
+    """Returns the archive with the content of `others` in place of its own."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as anew:
+        for name in zipped.files(archive):
+            anew.writestr(name, others[name] if name in others else zipped.content(archive, name))
+    return stream.getvalue()
+
+
+def _as_it_says(cell: re.Match[bytes]) -> bytes:
+    """Returns a cell with an invalid number as text, or without its format where that makes an impossible date."""
+    kind = TYPE.search(cell["head"])
+    if kind is not None and kind[1] != b"n":
+        return cell[0]
+    try:
+        is_odd = not abs(float(cell["value"])) <= LAST_DAY
+    except ValueError:
+        return b'<c%b t="str">%b<v>%b</v>' % (TYPE.sub(b"", cell["head"]), cell["formula"], cell["value"])
+    head = STYLE.sub(b"", cell["head"]) if is_odd else cell["head"]
+    return b"<c%b>%b<v>%b</v>" % (head, cell["formula"], cell["value"].strip())
+
+
+class _Sheet:
+    """The rows of a sheet with their merged cells, read from the head downwards."""
+
+    def __init__(self, composer: Composer, name: str, rows: list[list[str]], overlay: Overlay) -> None:
+        self._composer = composer
+        self._name = name
+        self._rows = rows
+        self._overlay = overlay
+        self._notes = {n: sorted(notes) for n, notes in groupby(sorted(overlay.notes), key=lambda cell: cell[0])}
+
+    def add(self) -> None:
+        first = min((next(n for n, cell in enumerate(row) if cell) for row in self._rows if any(row)), default=0)
+        lines = [row[first:] for row in self._rows if any(row)]
+        is_form = are_pairs(lines) or unfolded(lines) is not lines
+        top = None if is_form else _header(self._rows)
+        bottom, names = (-1, []) if top is None else self._head(top)
+        is_first = True
+        for n in range(max(len(self._rows), *(at + 1 for at in self._notes), 0)):
+            row = self._rows[n] if n < len(self._rows) else []
+            self._composer.at(sheet=self._name, row=n + 1)
+            in_table = top is not None and n > bottom
+            if any(row) and (top is None or n < top or in_table):
+                if in_table:
+                    self._composer.row(names, row, close=not is_first)
+                elif (is_form and any(row[first + 1 :])) or is_pair(row[first:]):
+                    self._composer.rows(unfolded([row[first:]]), None)
+                else:
+                    self._composer.block(sentence(cells_of([], row)))
+                is_first = not in_table
+            if n == bottom:
+                self._composer.block(bars(without_values(names, self._rows[n + 1 :])))
+            self._add_notes(n, row if in_table else [], names if top is not None and n >= top else [])
+        self._composer.at(row=None)
+        for words in self._overlay.boxes:
+            self._composer.block(words)
+
+    def _head(self, top: int) -> tuple[int, list[str]]:
+        """Returns (last row of the head, the columns' names); the head goes down as far as merged cells in it."""
+        ranges = [
+            (first, last)
+            for first, last in self._overlay.merged
+            if first[0] == top and any(self._rows[top][first[1] : last[1] + 1])
+        ]
+        is_wide = any(last[1] > first[1] for first, last in ranges)
+        has_corner = bool(self._rows[top][0]) != bool(self._rows[top + 1][0])
+        bottom = max([top + has_corner, *(last[0] for _, last in ranges)]) if is_wide else top
+        bottom = min(bottom, len(self._rows) - 1)
+        return bottom, joined(self._rows[top : bottom + 1])
+
+    def _add_notes(self, n: int, row: list[str], names: list[str]) -> None:
+        for at, column in self._notes.get(n, ()):
+            about = [*row[: min(column, 1)], *names[column : column + 1]]
+            name = ", ".join(filter(None, about)) or f"cell {_reference(at, column)}"
+            self._composer.pair(f"Note to {name}", self._overlay.notes[at, column], close=any(row))
+
+
+def _reference(row: int, column: int) -> str:
+    letters = ""
+    while column >= 0:
+        letters, column = chr(65 + column % 26) + letters, column // 26 - 1
+    return f"{letters}{row + 1}"
+
+
+def _header(rows: list[list[str]]) -> int | None:
+    """Returns the row that names the columns; None where it holds numbers other than years, or is the last."""
+    n = header.row_of(rows)
+    n = n + 1 if n is not None and _is_title(rows[n : n + 3]) else n
+    numbers = {cell for cell in rows[n] if _is_number(cell)} if n is not None else set()
+    are_years = len(numbers) > 1 and all(YEAR.fullmatch(number) for number in numbers)
+    if n is None or (numbers and not are_years):
+        return None
+    return n if any(any(below) for below in rows[n + 1 :]) else None
+
+
+def _is_title(rows: list[list[str]]) -> bool:
+    """Returns whether the first row titles several columns: others are named below it, over numbers."""
+    if len(rows) < 3 or not all(rows[1]) or rows[0][0] in ("", rows[1][0]) or any(map(_is_number, rows[1])):
+        return False
+    return any(map(_is_number, rows[2])) and any(one and one == other for one, other in pairwise(rows[0]))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def cell_text(value: Any) -> str:
+    """Returns a cell as a person reads it: 31 rather than 31.0, a date without midnight."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float() if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        case float():
+            return f"{value:.12g}"
+        case datetime.datetime() if value.time() == datetime.time():
+            return value.date().isoformat()
+        case datetime.datetime():
+            return value.isoformat(sep=" ", timespec="minutes" if not value.second else "seconds")
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case datetime.timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+        case _:
+            return one_line(str(value).replace("\0", ""))  # the library reads some old books a byte at a time

@@ -1,0 +1,61 @@
+"""Parts of pages around their text: dropped where it only leads on, marked where it is contents or an index."""
+
+import pytest
+
+from shardqa.files.composer import Composer
+from shardqa.files.formats import html
+
+SPHINX = (
+    '<div class="related"><a href="a">next</a></div><h1>Boats<a class="headerlink" href="#b">¶</a></h1><p>Text.</p>'
+)
+TABLE = '<h1>Boats</h1><p>Text.</p><table><tr><td><a href="a">Prev</a><td><a href="c">Next</a></table>'
+PLAIN = '<h1>Boats</h1><p>Text.</p><p>[<a href="a.html">Previous</a> | <a href="c.html">Next</a>]</p>'
+TRAIL = (
+    '<p><a href="/">Isle</a> &gt; <a href="/b">Boats</a> &gt; <a href="/b/f">Fleet</a></p><h1>Boats</h1><p>Text.</p>'
+)
+TONGUES = (
+    '<h1>Boats</h1><p>In: <a rel="alternate" href="f">fran</a> <a rel="alternate" href="t">turk</a></p><p>Text.</p>'
+)
+NESTED = (
+    '<div><p><a href="a">Prev</a> <a href="b">Next</a></p><a href="a">Up</a><a href="b">Home</a></div><p>Boats<p>Text.'
+)
+ALL_OF_IT = (
+    '<div><main><h1>Boats</h1><p>Text.</p><a href="#a">¶</a></main><a href="a">Prev</a> <a href="b">Next</a></div>'
+)
+
+
+@pytest.mark.parametrize("page", [SPHINX, TABLE, PLAIN, TRAIL, TONGUES, NESTED, ALL_OF_IT])
+def test_ways_to_other_pages_are_no_text(page: str) -> None:
+    assert html.plain(page)[1] == "Boats\n\nText."
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            '<p>See the <a href="n.html">next</a> page, with <a href="b">all boats</a>.</p>',
+            "See the next page, with all boats.",
+        ),
+        ('<p><a href="s">Salt</a> | <a href="b">Bread</a></p>', "Salt | Bread"),
+        ('<div><main>Boats. <a href="a">Prev</a> <a href="b">Next</a></main></div>', "Boats. Prev Next"),
+    ],
+)
+def test_text_with_links_stays(page: str, text: str) -> None:
+    assert html.plain(page)[1] == text
+
+
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [
+        ('<div class="toc"><ul><li><a href="#a">Fleet</a></ul></div>', "contents"),
+        ("<ul>" + "".join(f'<li><a href="{n}.html">Fleet {n}</a>' for n in range(6)) + "</ul>", "contents"),
+        ('<table class="indextable"><tr><td>fleet<td>boats</table>', "index"),
+        ('<div class="legalnotice">Fleet under a licence</div>', "licence"),
+    ],
+)
+def test_contents_and_indexes_are_kept_and_marked(page: str, kind: str) -> None:
+    composer = Composer()
+    html.compose(f"<p>Before.</p>{page}<p>After.</p>", composer)
+    assert "leet" in composer.text
+    assert [place.aside for _, place in composer.marks] == [kind, None]
+    assert composer.text[composer.marks[1][0] :] == "After."
