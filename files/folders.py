@@ -34,6 +34,7 @@ class FoundFile:
     size: int = 0  # bytes on disk
     refused: str = ""
     kind: str = ""  # of a file that has no text of its own, in the plural
+    is_listed: bool = True  # else it is a folder, or a file in one, that may not be looked into
     stamp: Stamp = (0, 0)
 
 
@@ -58,7 +59,10 @@ class SourceFiles:
         self.passed_over = 0  # documents of files that `memory` knows to be unchanged
         self._known = memory
         self._ocr = ocr
+        paths = list(paths)
+        self._roots = [os.path.abspath(path) for path in paths]
         self._files = [file for path in paths for file in _files(path, follow_links)]
+        self._is_whole = all(file.is_listed for file in self._files)  # no folder refused to be listed
         self._prefix = prefix
         self.total = sum(file.size for file in self._files)
         self._before = 0  # bytes of the files that are done
@@ -67,6 +71,18 @@ class SourceFiles:
 
     def has_files(self, folder: Path) -> bool:
         return any(folder in file.path.parents for file in self._files)
+
+    def has_gone(self, id_: str, origin: str) -> bool:
+        """Returns whether a file below the paths is gone, or was read and no longer holds this document.
+
+        Where not every folder was listed, none has gone.
+        """
+        is_below = any(origin == root or origin.startswith(root.rstrip("/") + "/") for root in self._roots)
+        if not (self._is_whole and is_below):
+            return False
+        if (read := self.read.get(origin)) is not None:
+            return read.is_complete and id_ not in read.ids
+        return not os.path.lexists(origin)
 
     def done(self) -> int:
         """Returns the bytes on disk read so far, without those that were only read ahead."""
@@ -144,7 +160,8 @@ def _files(path: Path, follow_links: bool) -> Iterator[FoundFile]:
 
 def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
     ancestors: set[tuple[int, int]] = set()  # folders, so that links can't lead in circles
-    for folder, folders, names in os.walk(root, followlinks=follow_links):
+    faults: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=faults.append, followlinks=follow_links):
         about = os.stat(folder)
         if (about.st_dev, about.st_ino) in ancestors:
             folders.clear()
@@ -158,6 +175,13 @@ def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
         for name in sorted([*names, *links]):
             if not name.startswith("."):
                 yield _found(Path(folder, name), root, follow_links)
+    for fault in faults:
+        yield _unlisted(Path(fault.filename), fault)
+
+
+def _unlisted(path: Path, fault: OSError) -> FoundFile:
+    reason = f"can't be read: {fault.strerror}; until it can, --prune removes nothing"
+    return FoundFile(path, "", refused=reason, is_listed=False)
 
 
 def _found(file: Path, folder: Path, follow_links: bool) -> FoundFile:
@@ -169,5 +193,7 @@ def _found(file: Path, folder: Path, follow_links: bool) -> FoundFile:
     try:
         about = file.stat()
         return FoundFile(file, name, about.st_size, stamp=(about.st_mtime_ns, about.st_size))
-    except OSError as error:
+    except FileNotFoundError as error:
         return FoundFile(file, name, refused=f"can't be read: {error.strerror}")
+    except OSError as error:
+        return _unlisted(file, error)

@@ -129,6 +129,8 @@ class WebPages:
         self._sitemaps += 1
         is_filled = bool(entries.pages or entries.sitemaps)  # an empty one is more often a mistake
         self._whole[start] = self._whole.get(start, True) and is_filled
+        if not is_filled:
+            yield Skipped(str(address), "a sitemap that lists nothing; --prune removes nothing then")
         if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
             self._whole[start] = False
             reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"

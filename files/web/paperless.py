@@ -54,7 +54,7 @@ class Paperless:
     def has_gone(self, _id: str, origin: str) -> bool:
         """Returns whether the server's whole list lacks this document; an empty list removes nothing."""
         is_its = origin.startswith(self._base + "/documents/")
-        return is_its and self._is_whole and bool(self._addresses) and origin not in self._addresses
+        return is_its and self._is_whole and origin not in self._addresses
 
     def __iter__(self) -> Iterator[Item]:
         self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
@@ -64,7 +64,10 @@ class Paperless:
             }
             for record in self._every("documents"):
                 yield from self._document(record, names)
-            self._is_whole = len(self._addresses) == self._count  # else some moved between two replies
+            self._is_whole = 0 < len(self._addresses) == self._count
+            if len(self._addresses) != self._count:  # some moved between two replies
+                told = f"it told of {self._count:,} documents and listed {len(self._addresses):,}"
+                yield Skipped(self._base, f"{told}; --prune removes nothing then; run it again")
         except NotFetched as fault:
             yield Skipped(self._base, str(fault))
         except (KeyError, TypeError, ValueError) as fault:

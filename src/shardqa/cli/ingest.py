@@ -29,7 +29,7 @@ from shardqa.files.web.address import is_address
 from shardqa.files.web.pages import MAX_PAGES, Bounds, WebPages
 from shardqa.loader.ingest import Progress
 from shardqa.loader.summary import Summary
-from shardqa.loader.sync import PageReading, SyncOptions, sync, sync_pages
+from shardqa.loader.sync import Reading, SyncOptions, sync
 from shardqa.schema import Document
 
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
@@ -153,7 +153,7 @@ def _check_alone(options: IngestOptions, has_files: bool) -> None:
         raise WrongSetting("files and addresses in one command; give them in two")
 
 
-def _web(urls: list[str], options: SyncOptions, memory: KnownFiles | None, bounds: Bounds) -> PageReading:
+def _web(urls: list[str], options: SyncOptions, memory: KnownFiles | None, bounds: Bounds) -> Reading:
     """Returns the reading of pages or of a server. Raises BadDocument for what is no address."""
     server = paperless.source(urls, os.environ.get(paperless.TOKEN, ""), options.prefix, memory, bounds)
     return server or WebPages(urls, options.prefix, memory, bounds)
@@ -165,7 +165,7 @@ async def _pass_of_pages(
     memory = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
     reading = _web(urls, options, None if options.again else memory, bounds)
     with showing(options.corpus, None) as show, _told_when_stopped(show) as note:
-        summary = await sync_pages(engine, reading, options, memory, note)
+        summary = await sync(engine, reading, options, memory, note)
     _tell_summary(summary, options.corpus, as_json)
     return summary
 

@@ -5,6 +5,7 @@ import json
 import mmap
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -218,6 +219,29 @@ def test_an_unreadable_file_does_not_stop_the_others(tmp_path: Path) -> None:
     broken, good = read(tmp_path)
     assert isinstance(broken, Skipped)
     assert isinstance(good, Document)
+
+
+def test_a_folder_that_may_not_be_listed_is_told_and_nothing_counts_as_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`os.scandir` refuses it here, since nothing keeps root out of a folder."""
+    write(tmp_path / "barn" / "b.txt", "words")
+    write(tmp_path / "a.txt", "words and more")
+    assert files.SourceFiles([tmp_path]).has_gone("c.txt", f"{tmp_path}/c.txt")
+    scan = os.scandir
+
+    def refusing(path: str) -> Any:
+        if path.endswith("barn"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    reading = files.SourceFiles([tmp_path])
+    found, barn = list(reading)
+    assert isinstance(found, Document)
+    assert isinstance(barn, Skipped)
+    assert (barn.place, barn.reason[:31]) == (f"{tmp_path}/barn", "can't be read: Permission denie")
+    assert not reading.has_gone("c.txt", f"{tmp_path}/c.txt")
 
 
 def test_hidden_files_and_folders_are_left_alone(tmp_path: Path) -> None:
