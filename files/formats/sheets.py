@@ -44,7 +44,8 @@ def read(source: SourceFile) -> Iterator[Item]:
         if is_zip and not content.startswith(zipped.OLE):
             with zipped.check(content) as archive:
                 content = _packed(archive, others) if (others := cell_counts.checked(archive)) else content
-                measured = {one_line(name) for name, _ in cell_counts.named_sheets(archive)}
+                named = cell_counts.named_sheets(archive)
+                measured = {one_line(name) for name, _ in named} if named[:1] != [("", "content.xml")] else None
                 formats = cell_formats.of_sheets(archive)
                 try:
                     overlays = of_sheets(archive)
