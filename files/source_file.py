@@ -137,8 +137,10 @@ class SourceFile:
 
     def composed(
         self, composer: Composer, title: str = "", id_: str | None = None, metadata: dict[str, Any] | None = None
-    ) -> Item:
-        return self.document(composer.text, title, id_, composer.marks, metadata)
+    ) -> Iterator[Item]:
+        """Yields the document, and what of it is lost, each once."""
+        yield self.document(composer.text, title, id_, composer.marks, metadata)
+        yield from (Lost(self.label, reason) for reason in dict.fromkeys(composer.lost))
 
     def inside(self, name: str, content: bytes) -> Iterator[Item]:
         """Yields the documents of a file within this one; its suffix tells the format."""

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from shardqa import extras
-from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.errors import BadDocument, ShardqaError
 from shardqa.files.fitting import fitting
 from shardqa.files.formats import code
+from shardqa.files.formats.faults import is_of_file, why
 from shardqa.files.source_file import Item, Skipped, SourceFile, Textless
 
 Reader = Callable[[SourceFile], Iterator[Item]]
-
-PANIC = "PanicException"  # of a library in Rust (calamine); no Exception, and of no module that can be imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +130,11 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
             return
         real = _as_it_begins(source, format) if format is not None else _by_content(source)
         yield from fitting(real.reader()(source))
-    except (BadDocument, DocumentTooLarge) as error:
-        yield Skipped(source.label, str(error))
-    except RecursionError:
-        yield Skipped(source.label, "it nests too deep to be read")
-    except OSError as error:
-        yield Skipped(source.label, f"can't be read: {error.strerror or error}")
     except BaseException as error:
-        if type(error).__name__ != PANIC:
+        if not is_of_file(error):
             raise
-        yield Skipped(source.label, f"it is damaged: {error}")
+        is_told = isinstance(error, ShardqaError)
+        yield Skipped(source.label, why(error) if is_told else f"it can't be read: {why(error)}")
 
 
 def _as_it_begins(source: SourceFile, format: Format) -> Format:

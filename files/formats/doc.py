@@ -37,7 +37,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     for block, is_row in _blocks(text):
         composer.block(block, close=is_row)
-    yield source.composed(composer, title.decode("utf-8", "replace") if isinstance(title, bytes) else "")
+    yield from source.composed(composer, title.decode("utf-8", "replace") if isinstance(title, bytes) else "")
 
 
 def _text(main: bytes, table: bytes) -> str:

@@ -15,11 +15,11 @@ from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, figures, one_line
 from shardqa.files.exponents import lowered, raised
 from shardqa.files.formats.equation import equation
-from shardqa.files.formats.faults import readable
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.formats.numbering import Numbering, W, value
 from shardqa.files.formats.ooxml import M, Package, R, Relation, is_on
 from shardqa.files.formats.symbols import symbol
-from shardqa.files.source_file import MAX_BINARY, Item, Lost, SourceFile
+from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
 WORDS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 P, TBL, TR, TC, RUN, BOX = (f"{W}{name}" for name in ("p", "tbl", "tr", "tc", "r", "txbxContent"))
@@ -36,9 +36,10 @@ def read(source: SourceFile) -> Iterator[Item]:
         package = Package(source.read_all(MAX_BINARY))
         document = _Document(package)
         relations = package.relations(package.main)
-        items = list(package.embedded(source, relations))
-    yield source.composed(document.composer, document.title or package.title)
-    yield from (Lost(source.label, f"{what} in it can't be read") for what in dict.fromkeys(document.lost))
+        items: list[Item] = []
+        with apart(document.composer.lost, "a file in it"):
+            items += package.embedded(source, relations)
+    yield from source.composed(document.composer, document.title or package.title)
     yield from items
 
 
@@ -48,7 +49,7 @@ class _Document:
     def __init__(self, package: Package) -> None:
         self.composer = Composer()
         self.title = ""
-        self.lost: list[str] = []
+        self.lost = self.composer.lost
         self._package = package
         self._relations: dict[str, Relation] = {}
         self._styles = _Styles(self._part("styles"))
@@ -57,17 +58,22 @@ class _Document:
         body = root.find(f"{W}body") if root is not None else None
         if body is None:
             raise BadDocument("not a docx: its document has no body")
-        self._margins(body, "header")
+        with apart(self.lost, "the head of its pages"):
+            self._margins(body, "header")
         self._relations = package.relations(package.main)
         self._add(body, 0)
         self.composer.top()
         for kind, note in (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment")):
-            self._notes(kind, f"{W}{note}")
-        self._margins(body, "footer")
+            with apart(self.lost, f"its {kind}"):
+                self._notes(kind, f"{W}{note}")
+        with apart(self.lost, "the foot of its pages"):
+            self._margins(body, "footer")
 
     def _part(self, kind: str) -> Any:
-        names = self._package.targets(self._package.main, kind)
-        return self._package.xml(names[0]) if names else None
+        with apart(self.lost, f"its {kind}"):
+            names = self._package.targets(self._package.main, kind)
+            return self._package.xml(names[0]) if names else None
+        return None
 
     def _margins(self, body: Any, kind: str) -> None:
         """Adds the heads or the feet of the pages, each once; those with nothing but a page's number are left out."""
@@ -100,23 +106,25 @@ class _Document:
     def _add(self, parent: Any, depth: int) -> None:
         in_list = False
         for block in _within(parent, P, TBL):
-            if block.tag == TBL:
-                self._table(block, depth)
-                in_list = False
-                continue
-            words, level = self._words(block), self._styles.level(block)
-            mark = self._mark(block) if words.strip() else ""
-            if level is not None:
-                self.composer.heading(f"{mark} {words}" if mark.strip("-") else words, level)
-                if not self.title and self._styles.name(block) == "title":
-                    self.title = one_line(words)
-            elif words.strip():
-                self.composer.block(f"{mark} {words}" if mark else words, close=bool(mark) and in_list)
-                in_list = bool(mark)
-            for box in _outer_boxes(block):
-                self._add(box, depth)
-                in_list = False
-            self.lost += self._package.graphics(self.composer, block, self._relations)
+            with apart(self.lost, "a table" if block.tag == TBL else "a paragraph"):
+                in_list = self._table(block, depth) if block.tag == TBL else self._paragraph(block, depth, in_list)
+
+    def _paragraph(self, block: Any, depth: int, in_list: bool) -> bool:
+        """Adds a paragraph, behind an item of a list if `in_list`; returns whether it is one."""
+        words, level = self._words(block), self._styles.level(block)
+        mark = self._mark(block) if words.strip() else ""
+        if level is not None:
+            self.composer.heading(f"{mark} {words}" if mark.strip("-") else words, level)
+            if not self.title and self._styles.name(block) == "title":
+                self.title = one_line(words)
+        elif words.strip():
+            self.composer.block(f"{mark} {words}" if mark else words, close=bool(mark) and in_list)
+            in_list = bool(mark)
+        for box in _outer_boxes(block):
+            self._add(box, depth)
+            in_list = False
+        self._package.graphics(self.composer, block, self._relations)
+        return in_list
 
     def _mark(self, paragraph: Any) -> str:
         """Returns the mark before an item of a list or a heading with a number; empty for other paragraphs."""
@@ -167,10 +175,10 @@ class _Document:
         font = node.get(f"{W}font", "")
         character = symbol(font, node.get(f"{W}char", ""))
         if character is None:
-            self.lost.append(f"a sign of the font {font}")
+            self.lost.append(f"a sign of the font {font} in it can't be read")
         return character or ""
 
-    def _table(self, table: Any, depth: int) -> None:
+    def _table(self, table: Any, depth: int) -> bool:
         """Adds a table; one of one column, or with tables in it, only lays the page out: its blocks are text."""
         rows = _rows(table)
         lays_out = max(map(len, rows), default=0) < 2 or any(
@@ -179,13 +187,14 @@ class _Document:
         if lays_out and depth < MAX_NESTED:
             for cell in {id(cell): cell for row in rows for cell in row if cell is not None}.values():
                 self._add(cell, depth + 1)  # a merged one is met once for each place it takes
-            return
+            return False
         texts: dict[int, str] = {}
         for cell in (cell for row in rows for cell in row if cell is not None):
             if id(cell) not in texts:
                 texts[id(cell)] = " ".join(filter(None, self._texts(cell)))
         self.composer.table([["" if cell is None else texts[id(cell)] for cell in row] for row in rows])
-        self.lost += self._package.graphics(self.composer, table, self._relations)
+        self._package.graphics(self.composer, table, self._relations)
+        return False
 
 
 class _Styles:

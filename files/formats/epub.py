@@ -10,7 +10,8 @@ from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.encodings import decoded
 from shardqa.files.formats import html, zipped
-from shardqa.files.source_file import MAX_BINARY, MAX_MARKUP, Item, Lost, SourceFile
+from shardqa.files.formats.faults import apart
+from shardqa.files.source_file import MAX_BINARY, MAX_MARKUP, Item, SourceFile
 
 CONTAINER = "META-INF/container.xml"
 ENCRYPTION = "META-INF/encryption.xml"
@@ -22,18 +23,14 @@ def read(source: SourceFile) -> Iterator[Item]:
     package = _package(archive)
     root = _xml(archive, package)
     composer = Composer()
-    losses: list[Lost] = []
     for name in _spine(root, posixpath.dirname(package)):
         composer.top()
-        try:
+        with apart(composer.lost, f"chapter {name}"):
             html.compose(decoded(zipped.content(archive, name))[:MAX_MARKUP], composer)
-        except BadDocument as error:
-            losses.append(Lost(f"{source.label}, chapter {name}", str(error)))
     if ENCRYPTION in archive.namelist() and not composer.text:
         raise BadDocument("it is encrypted (DRM)")
     title = root.find(".//{*}metadata/{http://purl.org/dc/elements/1.1/}title")
-    yield source.composed(composer, one_line(title.text or "") if title is not None else "")
-    yield from losses
+    yield from source.composed(composer, one_line(title.text or "") if title is not None else "")
 
 
 def _package(archive: ZipFile) -> str:

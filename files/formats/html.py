@@ -15,6 +15,7 @@ from shardqa.files.composer import Composer, bars, figures, joined
 from shardqa.files.exponents import lowered, raised
 from shardqa.files.formats import depth, styles
 from shardqa.files.formats.depth import tags
+from shardqa.files.formats.faults import apart
 from shardqa.files.source_file import MAX_MARKUP, Item, Lost, SourceFile
 
 BOILERPLATE = (
@@ -91,8 +92,7 @@ def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
     """Reads a page from bytes: UTF-8, or else the encoding that the page names."""
     composer = Composer()
     html, faults = encodings.mended(content, encodings.named(content))
-    yield source.composed(composer, compose(html, composer))
-    yield from (Lost(source.label, reason) for reason in composer.lost)
+    yield from source.composed(composer, compose(html, composer))
     if faults:
         yield Lost(source.label, f"{faults} characters of it are no UTF-8; save it as UTF-8")
 
@@ -112,12 +112,15 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
-    if not styles.hide(tree):
-        composer.lost.append("its style sheets have more rules than are followed: text that they hide is read")
     asides: list[str] = []
-    opened = styles.opened(tree) if any(map(_is_hidden, tree.css(HIDABLE))) else set()  # most pages hide nothing
+    opened: set[str] = set()
+    with apart(composer.lost, "what its style sheets hide"):
+        if not styles.hide(tree):
+            composer.lost.append("its style sheets have more rules than are followed: text that they hide is read")
+        opened = styles.opened(tree) if any(map(_is_hidden, tree.css(HIDABLE))) else set()  # most pages hide nothing
     for part in [*_lead(root, main), main]:
-        asides += _clean(part, opened)
+        with apart(composer.lost, "what is no text of it"):
+            asides += _clean(part, opened)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
     if sum(len(words.split()) for words in asides) >= A_PARAGRAPH:
         size = f"{sum(map(len, asides)):,} characters in {len(asides)} places"
@@ -319,38 +322,44 @@ class _Walk:
         stack: list[tuple[LexborNode | None, str]] = [(root, "")]  # (None, tag) ends an element
         while stack:
             node, tag = stack.pop()
-            if node is None:
-                self._end(tag)
-                continue
-            tag = node.tag or ""
-            if tag == "-text":
-                self._words.append(BLANKS.sub(" ", node.text(deep=False) or ""))
-                continue
-            if not tag or tag.startswith(("-", "_", "!")):
-                continue
-            if node.mem_id in self._asides:
-                self._flush()
-                self._items = 0
-                self._composer.at(aside=self._asides[node.mem_id])
-                stack.append((None, ASIDE_END))
-            elif tag == "table" and node.css_first(QUESTION) is not None:
-                tag = "dl"
-            elif tag == "table" and (rows := _data(node)) is not None:
-                self._table(node, rows)
-                continue
-            elif tag == "tr" and node.css_matches(QUESTION):
-                self._flush()
-                self._composer.entry(_words(node), self._lists)
-                continue
-            elif tag == "pre":
-                self._flush()
-                self._block(node.text(deep=True) or "")
-                continue
-            self._begin(node, tag)
-            ends_list = tag in ("ul", "ol") and (node.parent is None or node.parent.tag != "li")
-            stack.append((None, LIST_END if ends_list else "p" if node.mem_id in self._inner else tag))
-            stack += [(child, "") for child in reversed(list(node.iter(include_text=True)))]
+            with apart(self._composer.lost, f"a part of it (<{node.tag if node is not None else tag}>)"):
+                if node is None:
+                    self._end(tag)
+                else:
+                    stack += self._step(node)
         self._flush()
+
+    def _step(self, node: LexborNode) -> list[tuple[LexborNode | None, str]]:
+        """Takes one element; returns its end and what it holds, the first last."""
+        tag = node.tag or ""
+        later: list[tuple[LexborNode | None, str]] = []
+        if tag == "-text":
+            self._words.append(BLANKS.sub(" ", node.text(deep=False) or ""))
+            return []
+        if not tag or tag.startswith(("-", "_", "!")):
+            return []
+        if node.mem_id in self._asides:
+            self._flush()
+            self._items = 0
+            self._composer.at(aside=self._asides[node.mem_id])
+            later.append((None, ASIDE_END))
+        elif tag == "table" and node.css_first(QUESTION) is not None:
+            tag = "dl"
+        elif tag == "table" and (rows := _data(node)) is not None:
+            self._table(node, rows)
+            return []
+        elif tag == "tr" and node.css_matches(QUESTION):
+            self._flush()
+            self._composer.entry(_words(node), self._lists)
+            return []
+        elif tag == "pre":
+            self._flush()
+            self._block(node.text(deep=True) or "")
+            return []
+        self._begin(node, tag)
+        ends_list = tag in ("ul", "ol") and (node.parent is None or node.parent.tag != "li")
+        later.append((None, LIST_END if ends_list else "p" if node.mem_id in self._inner else tag))
+        return later + [(child, "") for child in reversed(list(node.iter(include_text=True)))]
 
     def _numbered(self, item: LexborNode) -> str:
         """Returns the number and dot before an item of a numbered list; empty in other lists."""

@@ -13,6 +13,7 @@ from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.encodings import bom, decoded, mended
 from shardqa.files.formats import html
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.source_file import MAX_BINARY, SNIFF, Item, Lost, SourceFile, Textless, printable
 
 MAX_HEADER = 2_000  # characters of a header that are parsed, which takes the square of their number
@@ -29,8 +30,6 @@ BOUNDARY = re.compile(
 )  # without the quotes that such signs ask for
 CIPHER = "-----BEGIN PGP MESSAGE-----"
 SAME = 0.5  # of the HTML's length, and of the words of both, that a text beside it has
-FAULTS = (email.errors.MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
-"""What the standard library's parser raises of damaged messages."""
 
 
 class _Policy(email.policy.EmailPolicy):
@@ -57,10 +56,10 @@ def read_mbox(source: SourceFile) -> Iterator[Item]:
         if message is None:
             yield Lost(place, f"more than {MAX_MESSAGE:,} bytes; its text was left out")
         else:
-            try:
+            losses: list[str] = []
+            with apart(losses, "the message"):
                 yield from _message(source, message, f"{source.name}/{count}", place)
-            except BadDocument as error:
-                yield Lost(place, str(error))
+            yield from (Lost(place, loss) for loss in losses)
     if not count:
         raise BadDocument("no message in it: none begins with a line 'From …'")
 
@@ -100,17 +99,19 @@ def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterat
 
 def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) -> Iterator[Item]:
     """Yields the documents of a message (parsed, or made from another format). Raises BadDocument."""
-    try:
+    with readable("a message", email.errors.MessageError):
         headers = {name: one_line(printable(str(message[name]))) for name in HEADERS if message[name]}
         composer = Composer()
         composer.block("\n".join(f"{name}: {value}" for name, value in headers.items()))
         texts, others = list[MIMEPart](), list[MIMEPart]()
         _sort(message, texts, others)
         is_cut = len(texts) + len(others) > MAX_PARTS
-        has_body = [_body(composer, part) for part in texts].count(True) > 0
+        before = len(composer)
+        for part in texts:
+            with apart(composer.lost, "a part of its text"):
+                _body(composer, part)
+        has_body = len(composer) > before
         attachments = [(part.get_filename() or "", part) for part in others]
-    except FAULTS as error:
-        raise BadDocument(f"not a message that can be read: {type(error).__name__} {error}") from error
     if not headers:
         raise BadDocument("not a message: it has no From, To, Date or Subject")
     for name, value in message.raw_items():
@@ -124,7 +125,7 @@ def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) 
     if not has_body and not attachments:
         yield Lost(place, "the message has no text")
     metadata = {name.lower(): value for name, value in headers.items()}
-    yield source.composed(composer, headers.get("Subject", ""), id_, metadata)
+    yield from source.composed(composer, headers.get("Subject", ""), id_, metadata)
     for number, (name, part) in enumerate(attachments, 1):
         yield from _attachment(source, part, name or _unnamed(part, number), place, id_)
 
@@ -160,8 +161,7 @@ def _is_stub(plain: MIMEPart, page: MIMEPart) -> bool:
     return len(both[0]) < SAME * len(both[1]) or len(words & page_words) < SAME * min(len(words), len(page_words))
 
 
-def _body(composer: Composer, part: MIMEPart) -> bool:
-    before = len(composer)
+def _body(composer: Composer, part: MIMEPart) -> None:
     raw = part.get_payload(decode=True)
     charset = part.get_content_charset() or "utf-8"
     charset = "cp1252" if charset == "iso-8859-1" else charset  # as browsers take it
@@ -176,7 +176,6 @@ def _body(composer: Composer, part: MIMEPart) -> bool:
     else:
         for paragraph in text.split("\n\n"):
             composer.block(paragraph)
-    return len(composer) > before
 
 
 def _unnamed(part: MIMEPart, number: int) -> str:
@@ -186,11 +185,11 @@ def _unnamed(part: MIMEPart, number: int) -> str:
 
 
 def _attachment(source: SourceFile, part: MIMEPart, name: str, place: str, id_: str) -> Iterator[Item]:
-    try:
+    losses: list[str] = []
+    content = None
+    with apart(losses, f"attachment {printable(name)}"):
         content = part.get_content() if part.get_content_type() == "message/rfc822" else part.get_payload(decode=True)
-    except FAULTS as error:
-        yield Lost(f"{place}, attachment {printable(name)}", f"it can't be read: {error}")
-        return
+    yield from (Lost(place, loss) for loss in losses)
     if isinstance(content, EmailMessage):
         name, content = f"{name}.eml", content.as_bytes()
     if isinstance(content, bytes) and content:

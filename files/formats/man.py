@@ -53,7 +53,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         title = html.compose(SYNOPSIS.sub(r"<p>\1</p>", page), composer)
         if not composer.text:
             raise BadDocument("no text in it: a manual page of other macros than -man and -mdoc; convert it by groff")
-        yield source.composed(composer, title)
+        yield from source.composed(composer, title)
         if requests := DROPPED.findall(faults):
             yield Lost(source.label, f"line {requests[0]}: mandoc passed over {len(requests)} of its requests")
 

@@ -34,7 +34,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     metadata, text = _front_matter(source.text())
     title = compose(text, composer)
-    yield source.composed(composer, title or metadata.get("title", ""), metadata=metadata)
+    yield from source.composed(composer, title or metadata.get("title", ""), metadata=metadata)
 
 
 def plain(markdown: str) -> tuple[str, str]:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer
 from shardqa.files.formats import markdown
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.source_file import Item, SourceFile
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -16,15 +16,14 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     title = ""
-    try:
+    with readable("a notebook"):
         notebook = json.loads(source.text())
         sheets = notebook.get("worksheets") or [notebook]  # of versions up to 3
         for cell in (cell for sheet in sheets for cell in sheet["cells"]):
-            is_first = not len(composer) and not title
-            title = _add(composer, cell, is_first) or title
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadDocument(f"not a notebook: {type(error).__name__} {error}") from error
-    yield source.composed(composer, title)
+            with apart(composer.lost, "a cell"):
+                is_first = not len(composer) and not title
+                title = _add(composer, cell, is_first) or title
+    yield from source.composed(composer, title)
 
 
 def _add(composer: Composer, cell: dict[str, Any], is_first: bool) -> str:

@@ -15,7 +15,7 @@ from odfdo.security import SecurityError
 from shardqa.files.composer import Composer, figures, one_line
 from shardqa.files.exponents import lowered, raised
 from shardqa.files.formats import zipped
-from shardqa.files.formats.faults import readable
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.formats.numbering import figure
 from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
@@ -36,16 +36,21 @@ def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     with readable("an OpenDocument file", SecurityError, etree.LxmlError):
         document = Document(io.BytesIO(content))
-        _mark(document.body._xml_element)
-        styles = etree.fromstring(zipped.content(archive, STYLES)) if STYLES in names else None
+        styles = None
+        with apart(composer.lost, "its styles"):
+            styles = etree.fromstring(zipped.content(archive, STYLES)) if STYLES in names else None
+            _mark(document.body._xml_element)
         lists = _Lists([document.body._xml_element.getroottree(), *([styles] if styles is not None else [])])
         for number, page in enumerate(document.body.get_elements("draw:page"), 1):
             composer.at(slide=number)
-            _add_slide(composer, page, lists)
+            with apart(composer.lost, f"slide {number}"):
+                _add_slide(composer, page, lists)
         if not composer.marks:
             _add(composer, document.body, lists)
-        title = one_line(document.meta.title or "") if "meta.xml" in names else ""
-    yield source.composed(composer, title)
+        title = ""
+        with apart(composer.lost, "its title"):
+            title = one_line(document.meta.title or "") if "meta.xml" in names else ""
+    yield from source.composed(composer, title)
 
 
 def _mark(body: Any) -> None:

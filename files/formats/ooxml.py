@@ -17,6 +17,7 @@ from lxml import etree
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.formats import zipped
+from shardqa.files.formats.faults import apart
 from shardqa.files.source_file import Item, Lost, SourceFile
 
 SCHEMAS = "http://schemas.openxmlformats.org"
@@ -96,25 +97,26 @@ class Package:
     def targets(self, name: str, kind: str) -> list[str]:
         return [relation.target for relation in self.relations(name).values() if relation.kind == kind]
 
-    def graphics(self, composer: Composer, element: Any, relations: dict[str, Relation]) -> Iterator[str]:
-        """Adds the charts and diagrams that stand in an element; yields what can't be read."""
+    def graphics(self, composer: Composer, element: Any, relations: dict[str, Relation]) -> None:
+        """Adds the charts and diagrams that stand in an element."""
         for chart in element.iter(f"{C}chart"):
-            root = self._related(relations, chart.get(f"{R}id"))
-            if root is None or not _chart(composer, root):
-                yield "a chart"
+            with apart(composer.lost, "a chart in it"):
+                _chart(composer, self._related(relations, chart.get(f"{R}id")))
         for diagram in element.iter(f"{DGM}relIds"):
-            root = self._related(relations, diagram.get(f"{R}dm"))
-            points = root.iterfind(f"{DGM}ptLst/{DGM}pt/{DGM}t") if root is not None else ()
-            words = [one_line(" ".join(point.itertext(f"{A}t"))) for point in points]
-            if root is None:
-                yield "a diagram"
-            for n, item in enumerate(word for word in words if word):
-                composer.block(f"- {item}", close=n > 0)
-        yield from ("a chart" for node in element.iter() if str(node.tag).endswith("/chartex}chart"))
+            with apart(composer.lost, "a diagram in it"):
+                points = self._related(relations, diagram.get(f"{R}dm")).iterfind(f"{DGM}ptLst/{DGM}pt/{DGM}t")
+                words = [one_line(" ".join(point.itertext(f"{A}t"))) for point in points]
+                for n, item in enumerate(word for word in words if word):
+                    composer.block(f"- {item}", close=n > 0)
+        if any(str(node.tag).endswith("/chartex}chart") for node in element.iter()):
+            composer.lost.append("a chart in it can't be read: of a kind that is drawn by Office alone")
 
     def _related(self, relations: dict[str, Relation], id_: str | None) -> Any:
-        relation = relations.get(id_ or "")
-        return self.xml(relation.target) if relation is not None else None
+        """Returns the root of a part that another refers to. Raises BadDocument where it is missing."""
+        root = self.xml(relations.get(id_ or "", Relation("", "")).target)
+        if root is None:
+            raise BadDocument("its part is missing")
+        return root
 
     def embedded(self, source: SourceFile, relations: dict[str, Relation]) -> Iterator[Item]:
         """Yields the documents of embedded files; objects of programs are not read."""
@@ -132,8 +134,8 @@ def is_on(element: Any, attribute: str) -> bool:
     return element is not None and element.get(attribute, "1") not in FALSE
 
 
-def _chart(composer: Composer, root: Any) -> bool:
-    """Adds a chart as the table that it is drawn from; False where it holds no values."""
+def _chart(composer: Composer, root: Any) -> None:
+    """Adds a chart as the table that it is drawn from. Raises BadDocument where it holds no values."""
     series = list(root.iter(f"{C}ser"))
     columns: list[tuple[str, dict[int, str]]] = []
     names: dict[int, str] = {}
@@ -149,7 +151,8 @@ def _chart(composer: Composer, root: Any) -> bool:
         [[names.get(n, str(n + 1)), *(values.get(n, "") for _, values in columns)] for n in at],
         ["", *(name or f"Series {n}" for n, (name, _) in enumerate(columns, 1))],
     )
-    return bool(at)
+    if not at:
+        raise BadDocument("it holds no values")
 
 
 def _points(cells: Any) -> dict[int, str]:

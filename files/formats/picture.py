@@ -20,4 +20,4 @@ def read(source: SourceFile) -> Iterator[Item]:
     paragraphs.compose(composer, pages, {})
     if not composer.text:
         raise BadDocument("no text is recognized in it")
-    yield source.composed(composer)
+    yield from source.composed(composer)

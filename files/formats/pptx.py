@@ -5,12 +5,13 @@ from typing import Any
 
 from lxml import etree
 
+from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer
 from shardqa.files.exponents import lowered, raised
 from shardqa.files.formats.equation import equation
-from shardqa.files.formats.faults import readable
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.formats.ooxml import SCHEMAS, A, M, Package, R, Relation
-from shardqa.files.source_file import MAX_BINARY, Item, Lost, SourceFile
+from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
 P = f"{{{SCHEMAS}/presentationml/2006/main}}"
 MATH = f"{M}oMath"
@@ -31,45 +32,45 @@ def read(source: SourceFile) -> Iterator[Item]:
             name = slides.get(entry.get(f"{R}id", ""), Relation("", "")).target
             composer.top()
             composer.at(slide=number)
-            faults = _slide(composer, package, name, feet)
-            items += [Lost(f"{source.label}, slide {number}", f"{what} in it can't be read") for what in faults]
-            items += package.embedded(source, package.relations(name))
+            with apart(composer.lost, f"slide {number}"):
+                _slide(composer, package, name, feet)
+                items += package.embedded(source, package.relations(name))
         title = package.title
-    yield source.composed(composer, "" if title == "PowerPoint Presentation" else title)
+    yield from source.composed(composer, "" if title == "PowerPoint Presentation" else title)
     yield from items
 
 
-def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> list[str]:
-    """Adds a slide; returns the names of its parts that can't be read."""
+def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> None:
     root = package.xml(name)
     if root is None:
-        return ["the slide"]
+        raise BadDocument("its part is missing")
     relations = package.relations(name)
     layout = next((package.xml(target) for target in package.targets(name, "slideLayout")), None)
     shapes = list(_shapes(root.find(f"{P}cSld/{P}spTree"), layout))
     title = next((shape for shape in shapes if _place(shape)[0] in TITLES and _words(shape)), None)
     if title is not None:
         composer.heading(_words(title), 1)
-    losses: list[str] = []
     for shape in shapes:
-        table, words = shape.find(f".//{A}tbl"), _words(shape)
-        if table is not None:
-            composer.table(_table(table))
-        elif shape is not title and not (_place(shape)[0] in FEET and words in feet):
-            feet.add(words)
-            composer.block(words)
-        losses += package.graphics(composer, shape, relations)
+        with apart(composer.lost, "a shape of a slide"):
+            table, words = shape.find(f".//{A}tbl"), _words(shape)
+            if table is not None:
+                composer.table(_table(table))
+            elif shape is not title and not (_place(shape)[0] in FEET and words in feet):
+                feet.add(words)
+                composer.block(words)
+            package.graphics(composer, shape, relations)
     for notes in package.targets(name, "notesSlide"):
-        page = package.xml(notes)
-        for shape in page.iter(f"{P}sp") if page is not None else ():
-            if _place(shape)[0] == "body":
-                composer.block(_words(shape))
+        with apart(composer.lost, "a slide's notes"):
+            page = package.xml(notes)
+            for shape in page.iter(f"{P}sp") if page is not None else ():
+                if _place(shape)[0] == "body":
+                    composer.block(_words(shape))
     for target in package.targets(name, "comments"):
-        for comment in package.xml(target).iter():
-            if etree.QName(comment).localname in ("cm", "reply"):
-                own = comment.xpath("*[local-name()='text' or local-name()='txBody']")
-                composer.block(" ".join(" ".join(one.itertext()) for one in own).strip())
-    return losses
+        with apart(composer.lost, "a slide's comments"):
+            for comment in package.xml(target).iter():
+                if etree.QName(comment).localname in ("cm", "reply"):
+                    own = comment.xpath("*[local-name()='text' or local-name()='txBody']")
+                    composer.block(" ".join(" ".join(one.itertext()) for one in own).strip())
 
 
 def _words(shape: Any) -> str:

@@ -31,4 +31,4 @@ def read(source: SourceFile) -> Iterator[Item]:
     with readable("reStructuredText", SystemMessage):
         page = publish_parts(text, writer="html5", settings_overrides=SETTINGS)["html_body"]
     title = html.compose(page, composer)
-    yield source.composed(composer, title)
+    yield from source.composed(composer, title)

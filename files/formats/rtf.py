@@ -41,7 +41,7 @@ def read(source: SourceFile) -> Iterator[Item]:
                 composer.block(line.rstrip("|"))
         else:
             composer.table(rows)
-    yield source.composed(composer)
+    yield from source.composed(composer)
 
 
 def _with_notes(content: str) -> str:

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
-from lxml import etree
 from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, ZipError
 
+from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
 from shardqa.files.formats import cell_counts, cell_formats, header, zipped
-from shardqa.files.formats.faults import readable
+from shardqa.files.formats.faults import apart, readable
 from shardqa.files.formats.overlays import Cell, Overlay, of_sheets, of_xls
 from shardqa.files.pairs import are_pairs, is_pair, unfolded
-from shardqa.files.source_file import MAX_BINARY, Item, Lost, SourceFile
+from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
 FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
 NUMBER = re.compile(
@@ -37,7 +37,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     formats: dict[str, dict[Cell, str]] = {}  # of cells, by sheet
     overlays: dict[str, Overlay] = {}
-    losses: list[Lost] = []
+    composer = Composer()
     measured: set[str] | None = None
     with readable("a workbook", *FAULTS):
         is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
@@ -46,36 +46,30 @@ def read(source: SourceFile) -> Iterator[Item]:
                 content = _packed(archive, others) if (others := cell_counts.checked(archive)) else content
                 named = cell_counts.named_sheets(archive)
                 measured = {one_line(name) for name, _ in named} if named[:1] != [("", "content.xml")] else None
-                formats = cell_formats.of_sheets(archive)
-                try:
+                with apart(composer.lost, "the formats of numbers"):
+                    formats = cell_formats.of_sheets(archive)
+                with apart(composer.lost, "notes of cells and text boxes"):
                     overlays = of_sheets(archive)
-                except etree.LxmlError as error:
-                    losses.append(Lost(source.label, f"notes of cells and text boxes can't be read: {error}"))
         elif content.startswith(zipped.OLE):
             overlays = of_xls(content)
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
         kinds = {sheet.name: sheet.typ for sheet in book.sheets_metadata}
         names = list(kinds)
-    composer = Composer()
     for name in names:
-        if measured is not None and len(measured) < len(names) and one_line(name) not in measured:
-            losses.append(Lost(f"{source.label}, sheet {name}", "it can't be read: the list of sheets is damaged"))
-            continue
-        try:
+        losses: list[str] = []
+        with apart(losses, f"sheet {name}"):
+            if measured is not None and len(measured) < len(names) and one_line(name) not in measured:
+                raise BadDocument("the list of sheets is damaged")
             rows, areas = _rows(book, name, content)
-        except FAULTS as error:
-            if kinds[name] is SheetTypeEnum.ChartSheet:  # of an xlsb: no cells, which the library reads all the same
-                continue
-            losses.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
-            continue
-        overlay = overlays.get(name, Overlay())
-        overlay.merged += areas
-        texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.texts))
-        _spread(texts, overlay.merged)
-        _Sheet(composer, name, texts, overlay).add()
+            overlay = overlays.get(name, Overlay())
+            overlay.merged += areas
+            texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.texts))
+            _spread(texts, overlay.merged)
+            _Sheet(composer, name, texts, overlay).add()
+        if kinds[name] is not SheetTypeEnum.ChartSheet:  # one of an xlsb has no cells, and the library wants some
+            composer.lost += losses
     has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
-    yield source.composed(composer, names[0] if has_title else "")
-    yield from losses
+    yield from source.composed(composer, names[0] if has_title else "")
 
 
 def _texts(rows: list[list[Any]], formats: dict[Cell, str], texts: dict[Cell, str]) -> Iterator[list[str]]:

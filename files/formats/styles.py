@@ -47,10 +47,10 @@ class _Rule(NamedTuple):
 
 def opened(tree: LexborHTMLParser) -> set[str]:
     """Returns the ids and classes of what a link, a button or a script of the page speaks of."""
-    values = [node.attributes[name] or "" for name in OPENERS for node in tree.css(f"[{name}]")]
+    values = [node.attributes.get(name) or "" for name in OPENERS for node in tree.css(f"[{name}]")]
     values = [value for value in values if "/" not in value]  # addresses of other pages
     scripts = [node.text(deep=True) or "" for node in tree.css(SCRIPTS)]
-    scripts += [node.attributes["onclick"] or "" for node in tree.css("[onclick]")]
+    scripts += [node.attributes.get("onclick") or "" for node in tree.css("[onclick]")]
     return set(NAME.findall(" ".join(itertools.chain(values, *map(QUOTED.findall, scripts)))))
 
 

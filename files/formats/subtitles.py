@@ -33,7 +33,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         said_until = max(said_until, end)
     if not len(composer):
         raise BadDocument("no cues in it, like '00:00:01,000 --> 00:00:04,000' and a line of text")
-    yield source.composed(composer)
+    yield from source.composed(composer)
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str, thousandths: str) -> float:

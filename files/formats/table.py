@@ -34,7 +34,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     if not first:
         raise BadDocument("no text in it")
     if len(start) < header.LOOKED_AT and are_pairs([row for _, row in first]):
-        yield _form(source, first)
+        yield from _form(source, first)
         return
     at = header.row_of([row for _, row in first]) or 0
     above, names = first[:at], [one_line(cell) for cell in first[at][1]]
@@ -52,8 +52,8 @@ def read(source: SourceFile) -> Iterator[Item]:
         raise BadDocument("one row only: the first names the columns, each further one is a document")
 
 
-def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Item:
-    """Returns a table of names and values as one document."""
+def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Iterator[Item]:
+    """Yields a table of names and values as one document."""
     composer = Composer()
     for number, row in rows:
         composer.at(row=number)

@@ -15,6 +15,7 @@ from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.formats import html as pages
 from shardqa.files.formats.depth import tags
+from shardqa.files.formats.faults import readable
 from shardqa.files.source_file import MAX_MARKUP, Item, Lost, SourceFile, Textless
 
 SECTIONS = tags(
@@ -59,7 +60,6 @@ DEFINED = re.compile(rb"<!ENTITY\s+([\w.-]+)\s")
 DECLARATION = re.compile(rb"\A\s*<\?xml[^>]*>")
 HARMLESS = frozenset({"ERR_TAG_NOT_FINISHED", "ERR_TAG_NAME_MISMATCH"})  # no text is lost
 JOINED = {"keycombo": "+", "keyseq": "+", "menuchoice": " → ", "guiseq": " → "}  # what stands between their parts
-FAULTS = (etree.LxmlError, ValueError, LookupError)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -83,7 +83,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     if not composer.text:
         yield Textless(source.label, "XML files without text")  # a file that only brings others together
         return
-    yield source.composed(composer, title)
+    yield from source.composed(composer, title)
     if fault:
         yield Lost(source.label, f"it is damaged, and text after that may be missing: {fault}")
 
@@ -103,10 +103,8 @@ def _root(content: bytes) -> tuple[Any, str]:
 def _parsed(content: bytes) -> tuple[Any, str]:
     options = dict.fromkeys(("no_network", "remove_comments", "remove_pis", "recover"), True)
     parser = etree.XMLParser(resolve_entities="internal", load_dtd=False, **options)
-    try:
+    with readable("XML", etree.LxmlError):
         root = etree.fromstring(content, parser)
-    except FAULTS as error:
-        raise BadDocument(f"not XML that can be read: {str(error)[:160]}") from error
     faults = (one for one in parser.error_log if one.level_name == "FATAL" and one.type_name not in HARMLESS)
     return root, next((f"line {one.line}: {one.message[:160]}" for one in faults), "")
 

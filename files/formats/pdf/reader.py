@@ -6,12 +6,14 @@ pdfium reads it, as Chromium does. Pages without text are told apart: scans.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
+from shardqa.files.formats.faults import apart, why
 from shardqa.files.formats.pdf import annotations, legible, page, paragraphs, scanned, tables
 from shardqa.files.formats.pdf.paragraphs import PageText
 from shardqa.files.formats.pdf.rules import has_picture, rules
@@ -34,7 +36,6 @@ class _Pages:
     empty: list[int] = field(default_factory=list)
     illegible: list[int] = field(default_factory=list)
     downwards: list[int] = field(default_factory=list)
-    faults: list[tuple[int, str]] = field(default_factory=list)
     files: list[tuple[str, bytes]] = field(default_factory=list)  # attached, by name
 
 
@@ -43,14 +44,18 @@ def read(source: SourceFile) -> Iterator[Item]:
     try:
         is_xfa = document.get_formtype() == raw.FORMTYPE_XFA_FULL
         document.init_forms()
-        pages = _pages(document, source.ocr)
-        for n in range(document.count_attachments()):
-            pages.files += annotations.attached(document.get_attachment(n))
-        if not any(text.blocks for text in pages.texts):
-            raise BadDocument(_without_text(pages))
         composer = Composer()
-        paragraphs.compose(composer, pages.texts, _outline(document))
-        yield source.composed(composer, _title(document))
+        pages = _pages(document, source.ocr, composer.lost)
+        with apart(composer.lost, "a file in it"):
+            for n in range(document.count_attachments()):
+                pages.files += annotations.attached(document.get_attachment(n))
+        if not any(text.blocks for text in pages.texts):
+            raise BadDocument(_without_text(pages, composer.lost))
+        outline: dict[int, list[tuple[int, str]]] = {}
+        with apart(composer.lost, "a part of its outline"):
+            _outline(document, outline)
+        paragraphs.compose(composer, pages.texts, outline)
+        yield from source.composed(composer, _title(document))
     finally:
         document.close()
     yield from _lost(source.label, pages)
@@ -73,7 +78,7 @@ def _open(content: bytes) -> tuple[pdfium.PdfDocument, bool]:
         try:
             document, is_mended = pdfium.PdfDocument(_ended(content)), True
         except pdfium.PdfiumError:
-            raise BadDocument(f"not a PDF that can be read: {_why(error)}") from error
+            raise BadDocument(f"not a PDF that can be read: {why(error)}") from error
     count = len(document)
     if count > MAX_PAGES:
         document.close()
@@ -94,30 +99,33 @@ def _ended(content: bytes) -> bytes:
     )
 
 
-def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
+def _pages(document: pdfium.PdfDocument, ocr: bool, losses: list[str]) -> _Pages:
     pages = _Pages()
     for number in range(1, len(document) + 1):
-        try:
-            lines, blocks, is_picture, is_text, over = _blocks(document, number)
-        except pdfium.PdfiumError as error:
-            pages.faults.append((number, _why(error)))
-            blocks, over = [], annotations.Annotations([], [], [])
-        else:
-            if 2 * sum(line.is_downwards for line in lines) > len(lines):
-                pages.downwards.append(number)
-                blocks = [*sorted(lines, key=lambda line: -line.left)]
-            if ocr and (is_picture or not is_text):
-                lines, blocks = _recognized(document, number)
-                is_text = True
-            if is_picture and not lines:
-                pages.empty.append(number)
-            elif not is_text:
-                pages.illegible.append(number)
-        pages.texts.append(paragraphs.page_text(blocks))
-        for note in over.notes:
-            pages.texts[-1].blocks.extend(["", note])
-        pages.files += over.files
+        text = paragraphs.page_text([])
+        with apart(losses, f"page {number}"):
+            text = _page(document, number, ocr, pages)
+        pages.texts.append(text)
     return pages
+
+
+def _page(document: pdfium.PdfDocument, number: int, ocr: bool, pages: _Pages) -> PageText:
+    lines, blocks, is_picture, is_text, over = _blocks(document, number)
+    if 2 * sum(line.is_downwards for line in lines) > len(lines):
+        pages.downwards.append(number)
+        blocks = [*sorted(lines, key=lambda line: -line.left)]
+    if ocr and (is_picture or not is_text):
+        lines, blocks = _recognized(document, number)
+        is_text = True
+    if is_picture and not lines:
+        pages.empty.append(number)
+    elif not is_text:
+        pages.illegible.append(number)
+    text = paragraphs.page_text(blocks)
+    for note in over.notes:
+        text.blocks.extend(["", note])
+    pages.files += over.files
+    return text
 
 
 def _blocks(
@@ -153,8 +161,8 @@ def _recognized(
 # ---- what could not be read
 
 
-def _without_text(pages: _Pages) -> str:
-    why = f" ({pages.faults[0][1]})" if pages.faults else ""
+def _without_text(pages: _Pages, losses: list[str]) -> str:
+    why = f" ({losses[0]})" if losses else ""
     return (
         f"no text layer in its {len(pages.texts)} {'page' if len(pages.texts) == 1 else 'pages'}{why}: a scan? "
         "'shardqa ingest --ocr' reads scans, or run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
@@ -177,12 +185,6 @@ def _lost(place: str, pages: _Pages) -> Iterator[Lost]:
     if pages.downwards:
         why = "written downwards; its columns were taken from right to left, tables and columns below others are mixed"
         yield Lost(place, f"{_named(pages.downwards)}: {why}")
-    for number, why in pages.faults:
-        yield Lost(place, f"page {number} can't be read: {why}")
-
-
-def _why(error: BaseException) -> str:
-    return f"{type(error).__name__} {str(error)[:120]}".strip()
 
 
 def _named(numbers: list[int]) -> str:
@@ -201,21 +203,14 @@ def _named(numbers: list[int]) -> str:
 # ---- outline and title
 
 
-def _outline(document: pdfium.PdfDocument) -> dict[int, list[tuple[int, str]]]:
-    """Returns, by the page's index, (level, title) of the outline's entries that point to it, in order."""
-    outline: dict[int, list[tuple[int, str]]] = {}
-    try:
-        for count, entry in enumerate(document.get_toc()):
-            target = entry.get_dest()
-            index = target.get_index() if target is not None else None
-            title = one_line(page.clean(entry.get_title()))
-            if index is not None and title:
-                outline.setdefault(index, []).append((entry.level + 1, title))
-            if count >= MAX_OUTLINE:
-                break
-    except (pdfium.PdfiumError, ValueError):
-        return outline  # an outline is a help, not text: what could be read of it stays
-    return outline
+def _outline(document: pdfium.PdfDocument, outline: dict[int, list[tuple[int, str]]]) -> None:
+    """Puts in, by the page's index, (level, title) of the outline's entries that point to it, in order."""
+    for entry in islice(document.get_toc(), MAX_OUTLINE):
+        target = entry.get_dest()
+        index = target.get_index() if target is not None else None
+        title = one_line(page.clean(entry.get_title()))
+        if index is not None and title:
+            outline.setdefault(index, []).append((entry.level + 1, title))
 
 
 def _title(document: pdfium.PdfDocument) -> str:

@@ -59,3 +59,8 @@ def test_contents_and_indexes_are_kept_and_marked(page: str, kind: str) -> None:
     assert "leet" in composer.text
     assert [place.aside for _, place in composer.marks] == [kind, None]
     assert composer.text[composer.marks[1][0] :] == "After."
+
+
+def test_an_icon_that_links_by_another_name_space_is_no_fault() -> None:
+    page = '<body><p><svg><use xlink:href="#flame"></use></svg> It costs 34 crowns.</p><p style="display:none">menu</p>'
+    assert html.plain(page)[1] == "It costs 34 crowns."
