@@ -15,7 +15,6 @@ from shardqa.loader.models import Shard, ShardModel
 from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
 from shardqa.models.check_reader import check_reader
-from shardqa.models.pushed import is_pushed
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
@@ -47,13 +46,10 @@ async def push_file(engine: Engine, model: ShardModel, replace: bool = False) ->
 
 
 async def drop(engine: Engine, name: str) -> list[str]:
-    """Removes a pushed model from every master; returns those that had it. Raises as push_file, and BadData."""
+    """Removes a model from every master; returns those that had it. Raises as push_file, and BadData for one in use."""
+    if name in (shipped.NAME, engine.settings.model, keys.ENCODER):
+        raise BadData(f"the shards answer with {name}; give the name of a file that was pushed or of a former reader")
     registration = await preparation.register(engine)
-    labels = await asyncio.gather(
-        *(models.label_of(engine, node, keys.model(name, tag)) for node, tag in registration.shards)
-    )
-    if any(label is not None and not is_pushed(label) for label in labels):
-        raise BadData(f"{name} is a reader, which the shards answer with; give the name of a file that was pushed")
     return await models.drop(engine, registration.shards, name)
 
 

@@ -4,9 +4,11 @@ import hashlib
 import json
 from pathlib import Path
 
+from shardqa.config import SHIPPED_READER
 from shardqa.errors import BadModel
 
-NAME = "reader-v4-int8"  # the reader's name in keys and in what the API reports
+NAME = SHIPPED_READER  # the reader's name in keys, in its card and in what the API reports
+FOLDER = "reader-v4-int8"
 ENCODER_NAME = "encoder-v2-int8"  # the name of the encoder, which gives passages their vectors
 CHECKSUMS_FILE = "checksums.json"  # SHA-256 (hex) of each other file of a reader's folder, by name
 CARD_FILE = "card.json"  # what is known about a model (`cards.py`)
@@ -17,7 +19,7 @@ _CHUNK_BYTES = 1 << 20
 
 def folder() -> Path:
     """The shipped reader's folder."""
-    return Path(__file__).resolve().parent / NAME
+    return Path(__file__).resolve().parent / FOLDER
 
 
 def encoder_folder() -> Path:

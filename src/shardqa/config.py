@@ -23,6 +23,8 @@ MAX_N_BEST = 20  # candidates a shard keeps in its answer
 MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 128 word pieces is looked at
 MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 
+SHIPPED_READER = "reader-v4-int8-85a1b412"  # ends as the SHA-256 of its network begins: one name, one network
+
 OPENINGS = ("openai", "dify", "feedback", "questions")  # routes of the API that a server has where it is told so
 
 PREFIX = "SHARDQA_"
@@ -90,7 +92,7 @@ class Settings(BaseSettings):
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     sure: float = Field(0.6, gt=0, le=1, description="score from which no other passage is read; 1 reads all k")
-    model: str = Field("reader-v4-int8", description="name of the reader that the shards run")
+    model: str = Field(SHIPPED_READER, description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
     keep_megabytes: int = Field(8, ge=0, description="largest uploaded file that is kept beside its text; 0 keeps none")

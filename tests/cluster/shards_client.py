@@ -9,6 +9,7 @@ from redis.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
+from shardqa.models import shipped
 
 
 def story(size: int, first: int = 0) -> str:
@@ -109,6 +110,6 @@ class Shards:
         found = json.loads(reply)
         return found["tag"], found["corpora"].get(self.corpus, {"epoch": 0})["epoch"]
 
-    def answer_key(self, document: str, question: str, k: int = 5, model: str = "reader-v4-int8") -> str:
+    def answer_key(self, document: str, question: str, k: int = 5, model: str = shipped.NAME) -> str:
         tag, epoch = self.tag_of(document)
         return keys.answer(self.corpus, tag, epoch, model, k, keys.normalise_question(question))

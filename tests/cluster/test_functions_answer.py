@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from shardqa import keys
-from shardqa.models import metrics
+from shardqa.models import metrics, shipped
 from tests.cluster.shards_client import Shards, story
 from tests.nodes import wait_until
 
@@ -78,7 +78,7 @@ def test_a_span_of_nothing_but_commas_and_articles_is_no_candidate(shards: Shard
 
 def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards, mill: str) -> None:
     tag, epoch = shards.tag_of("mill")
-    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v4-int8", 5, keys.normalise_question(QUESTION))
+    old = keys.answer(shards.corpus, tag, epoch - 1, shipped.NAME, 5, keys.normalise_question(QUESTION))
     assert get(shards, old)["epoch"] == epoch
     get(shards, shards.answer_key("mill", QUESTION, k=4))
     wait_until(lambda: shards.client.exists(shards.answer_key("mill", QUESTION, k=4)), "the later one is stored")
@@ -124,12 +124,12 @@ def test_a_long_question_stands_hashed_in_its_key_once_it_was_ranked(shards: Sha
 @pytest.mark.parametrize(
     ("tail", "code"),
     [
-        ("1:reader-v4-int8:0:who", "bad_limit"),
-        ("1:reader-v4-int8:10000:who", "bad_limit"),
-        ("1:reader-v4-int8:5:" + "who is it " * 50, "question_too_long"),
-        ("1:reader-v4-int8:5:?", "empty_question"),
-        ("1:reader-v4-int8:five:who", "bad_key"),
-        ("reader-v4-int8", "bad_key"),
+        (f"1:{shipped.NAME}:0:who", "bad_limit"),
+        (f"1:{shipped.NAME}:10000:who", "bad_limit"),
+        (f"1:{shipped.NAME}:5:" + "who is it " * 50, "question_too_long"),
+        (f"1:{shipped.NAME}:5:?", "empty_question"),
+        (f"1:{shipped.NAME}:five:who", "bad_key"),
+        (shipped.NAME, "bad_key"),
         ("", "bad_key"),
         (b"1:m:5:\xff\xfe", "bad_key"),
     ],
@@ -146,7 +146,7 @@ def test_a_key_that_can_not_be_answered_gets_an_error_that_names_itself(
 def test_a_key_of_a_tag_that_is_no_shards_is_not_answered_from_whatever_shard_has_its_slot(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     with pytest.raises(ResponseError, match=r"wrong_shard: the shard of \{b0001\} can't be asked here"):
-        shards.client.get(keys.answer(shards.corpus, "b0001", 1, "reader-v4-int8", 3, "who"))
+        shards.client.get(keys.answer(shards.corpus, "b0001", 1, shipped.NAME, 3, "who"))
 
 
 def test_a_model_that_no_shard_has_is_named(shards: Shards) -> None:
@@ -158,7 +158,7 @@ def test_a_model_that_no_shard_has_is_named(shards: Shards) -> None:
 def test_a_shard_without_the_model_takes_it_from_another_with_its_label_and_its_batching(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, _ = shards.tag_of("mill")
-    key = keys.model("reader-v4-int8", tag)
+    key = keys.model(shipped.NAME, tag)
     before = shards.redis(key).execute_command("AI.MODELGET", key, "META")
     assert shards.redis(key).execute_command("AI.MODELDEL", key) == b"OK"
     numbers = itertools.count(2)

@@ -7,6 +7,7 @@ import pytest
 from redis.asyncio import Redis
 
 from shardqa import keys
+from shardqa.models import shipped
 from tests.cluster.shards_client import Shards
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
@@ -27,7 +28,7 @@ def keys_of(shards: Shards, count: int) -> list[str]:
     """Keys of answers to different questions, that no `Rank` went ahead of."""
     tag, epoch = shards.tag_of("mill")
     questions = (f"when was the mill at hallow ford built, version {n}" for n in range(count))
-    return [keys.answer(shards.corpus, tag, epoch, "reader-v4-int8", 1, question) for question in questions]
+    return [keys.answer(shards.corpus, tag, epoch, shipped.NAME, 1, question) for question in questions]
 
 
 def faults(replies: list[Any]) -> set[str]:

@@ -17,6 +17,7 @@ from shardqa.description import ShardDescription
 from shardqa.engine import Engine
 from shardqa.engine.connections import Shards as Masters
 from shardqa.errors import ClusterUnavailable
+from shardqa.models import shipped
 from shardqa.models.pushed import pushed_label
 from shardqa.schema import Document
 from shardqa.topology import Node
@@ -315,7 +316,7 @@ def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_secon
     nodes: list[Redis], shards: Shards
 ) -> None:
     tag, _ = shards.tag_of("Ada")
-    key = keys.model("reader-v4-int8", tag)
+    key = keys.model(shipped.NAME, tag)
     giver, taker = of_slot(nodes, key)
     name = next(
         name for name in NAMES if shards.tag_of(name)[0] == tag and tags.slot(shards.doc(name)) != tags.slot(key)

@@ -14,6 +14,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
 from shardqa.loader import push
 from shardqa.loader.models import ShardModel
+from shardqa.loader.preparation import prepare
 from shardqa.models import shipped
 from shardqa.models.pushed import is_pushed
 from shardqa.schema import Answer, Document
@@ -123,9 +124,16 @@ async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Eng
     assert await push.drop(engine, "pushed-file") == []
 
 
-async def test_a_reader_is_not_dropped_as_a_file(engine: Engine) -> None:
-    with pytest.raises(BadData, match="is a reader"):
-        await push.drop(engine, shipped.NAME)
+@pytest.mark.parametrize("name", [shipped.NAME, keys.ENCODER])
+async def test_a_model_that_the_shards_answer_with_is_not_dropped(engine: Engine, name: str) -> None:
+    with pytest.raises(BadData, match="the shards answer with"):
+        await push.drop(engine, name)
+
+
+async def test_prepare_leaves_a_former_release_its_reader_until_it_is_dropped(engine: Engine, reader: Path) -> None:
+    await push.push(engine, altered(reader), shipped.FOLDER)
+    assert (await prepare(engine)).stored == []
+    assert len(await push.drop(engine, shipped.FOLDER)) == 3
 
 
 def test_a_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from shardqa.cluster import doctor, node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, WritesRefused
+from shardqa.models import shipped
 from shardqa.schema import Document, Ingested
 from tests.nodes import settings_of, wait_until
 
@@ -69,7 +70,7 @@ async def test_questions_are_answered_and_what_is_refused_is_told_with_its_reaso
     assert word in (shard.refuses or "")
     assert any(word in problem and "answered" in problem for problem in await engine.cluster.problems())
     connect = lambda host, port: Redis(host=host, port=port)  # noqa: E731
-    findings = doctor.cluster(one_shard.seed(), connect, "default", "reader-v4-int8", "seeds")
+    findings = doctor.cluster(one_shard.seed(), connect, "default", shipped.NAME, "seeds")
     (writes,) = (finding for finding in findings if finding.check == "writes")
     assert (writes.verdict, word in writes.found, bool(writes.remedy)) == ("bad", True, True)
 

@@ -69,10 +69,10 @@ def push(
 @on_cluster
 def rm(
     target: Target,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The name that a file was pushed under.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The name that it was pushed under.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a file's model from every shard. Readers stay: shards answer with them.
+    """Remove a pushed model, or a former release's reader, from every shard. The reader in use and the encoder stay.
 
     Example: shardqa models rm sentiment
     """

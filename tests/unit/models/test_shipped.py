@@ -1,5 +1,6 @@
 """The reader that comes with shardqa: whole, small enough, and independent of what it is batched with."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def alone(row: Row) -> Batch:
 
 def test_the_shipped_reader_is_what_its_checksums_say() -> None:
     assert shipped.checked_folder() == shipped.folder()
+
+
+def test_the_shipped_readers_name_tells_its_network_in_keys_and_card() -> None:
+    """Answers are kept under the name: those of another network must have another."""
+    assert f"{shipped.FOLDER}-{shipped.sha256(shipped.folder() / 'model.onnx')[:8]}" == shipped.NAME
+    assert json.loads((shipped.folder() / shipped.CARD_FILE).read_text())["name"] == shipped.NAME
 
 
 def test_the_shipped_reader_stays_within_25_mb() -> None:
