@@ -7,6 +7,7 @@ own CLUSTER commands, since `redis-cli --cluster create` refuses fewer than thre
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +111,10 @@ def inspect(data: Path) -> ClusterState | None:
 
 
 def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
-    """Stops the cluster's nodes (or only `nodes`); returns the ports of those that ran. Data stays."""
+    """Stops the cluster's nodes (or only `nodes`); returns the ports of those that ran. Data stays.
+
+    A full disk keeps the state as it was: it names processes by their start, too, so that no other is taken for them.
+    """
     data = data.resolve()
     with state.lock(data):
         record = state.load(data)
@@ -122,12 +126,14 @@ def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
         redis_server.reap()
         for node in targets:
             node.process = None
-        state.save(data, record)
+        record.http = record.http if record.http_running() else None
+        with suppress(OSError):
+            state.save(data, record)
         return [n.port for n in running]
 
 
-def record_http(data: Path, port: int, process: processes.ProcessId | None) -> None:
-    """Notes the API process that serves this cluster, so that `down` can stop it; None once it was stopped."""
+def record_http(data: Path, port: int, process: processes.ProcessId) -> None:
+    """Notes the API process that serves this cluster, so that `down` can stop it."""
     data = data.resolve()
     with state.lock(data):
         cluster = state.load(data)

@@ -6,7 +6,9 @@ lists with the same origin, so losing it, or the corpus, costs time and nothing 
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from errno import ENOENT
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,7 @@ def page_digest(document: Document) -> str:
 
 
 def cache_of(cluster: str, corpus: str, prefix: str) -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = blake2b("\0".join((cluster, corpus, prefix)).encode(), digest_size=16).hexdigest()
     return Path(root) / "shardqa" / "ingested" / f"{name}.json"
 
@@ -96,12 +98,23 @@ class KnownFiles:
             else:
                 self._files.pop(origin, None)
 
-    def save(self) -> None:
-        """Writes the record beside the old one and renames it: a run that is killed leaves the old one."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+    def save(self) -> str:
+        """Writes the record beside the old one and renames it: a run that is killed leaves the old one.
+
+        Returns why it could not, empty where it could.
+        """
         beside = self._path.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(orjson.dumps({"version": VERSION, "files": self._files}))
-        beside.replace(self._path)
+        try:
+            if not self._path.is_absolute():
+                raise FileNotFoundError(ENOENT, "no home folder is known")
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(orjson.dumps({"version": VERSION, "files": self._files}))
+            beside.replace(self._path)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            return f"sizes and times of files are not remembered, so the next run reads all again: {error.strerror}"
+        return ""
 
 
 def _load(path: Path) -> dict[str, Any]:

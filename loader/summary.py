@@ -23,6 +23,7 @@ class Summary:
     stored: int = 0  # bytes of the source whose documents are all in: never more than was read
     seconds: float = 0.0
     reasons: list[Skipped] = field(default_factory=list)  # the first REASONS_KEPT skipped
+    warnings: list[str] = field(default_factory=list)
     losses: list[Lost] = field(default_factory=list)  # the first REASONS_KEPT lost
 
     def note(self, item: Skipped | Lost | Textless) -> None:

@@ -47,7 +47,7 @@ async def sync(
     summary = await ingest(engine, reading, options.corpus, progress, options.replace, refusals.add)
     summary.unchanged += reading.passed_over
     memory.learn(reading.read, refusals)
-    memory.save()
+    summary.warnings += filter(None, [memory.save()])
     for id_, origin in (await _listed(engine, options.corpus)).items() if options.prune else ():
         if id_.startswith(options.prefix) and reading.has_gone(id_, origin):
             await engine.documents.delete(options.corpus, id_)

@@ -109,6 +109,16 @@ def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+@pytest.mark.parametrize("cache", ["/dev/null", "~/.cache"])  # no folder; as it is where no home is known
+def test_an_ingest_that_can_remember_nothing_is_done_with_a_warning(run: Run, tmp_path: Path, cache: str) -> None:
+    (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
+    done = run("ingest", "mill.txt", "--json", XDG_CACHE_HOME=cache)
+    assert done.json["documents"] == 1
+    assert done.json["warnings"][0] in done.stderr
+    assert "sizes and times of files are not remembered" in done.stderr
+    assert not (tmp_path / "~").exists()
+
+
 def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: Run, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -231,6 +231,8 @@ def _told_when_stopped(show: Progress) -> Iterator[Progress]:
 
 
 def _tell_summary(summary: Summary, corpus: str, as_json: bool) -> None:
+    for warning in summary.warnings:
+        say(f"warning: {warning}")
     if as_json:
         rate = round(summary.mb_per_minute, 3)
         print_json({**asdict(summary), "corpus": corpus, "mb_per_minute": rate})

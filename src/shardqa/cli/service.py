@@ -50,7 +50,6 @@ class Service:
         if self._api_child is not None:
             processes.stop([self.api])
             self._api_child.wait()
-            local.record_http(self.cluster.data, self.http_port, None)
         local.stop(self.cluster.data, self.cluster.started)
 
 
@@ -151,8 +150,6 @@ def stop_all(data: Path) -> tuple[list[int], int | None]:
     if record is not None and record.http is not None and record.http_running():
         processes.stop([record.http])
         http = record.http_port
-        assert http is not None, "an API is recorded with its port"
-        local.record_http(data, http, None)
     return local.stop(data) if record is not None else [], http
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardqa import topology
+from shardqa.cli import service
 from shardqa.cluster import local, ports, processes, redis_server, state
 from shardqa.errors import SetupError
 
@@ -87,6 +88,16 @@ def test_a_process_with_another_start_time_is_never_stopped() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_nodes_and_api_are_stopped_on_a_full_disk(tmp_path: Path) -> None:
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    node, api = (processes.identify(child.pid) for child in children)
+    state.save(tmp_path, state.ClusterState(1, 0, 7000, 10_000, [state.NodeState("node-0", 7000, node)], 8080, api))
+    (tmp_path / f"{state.STATE}.new").symlink_to("/dev/full")
+    assert service.stop_all(tmp_path) == ([7000], 8080)
+    assert [child.wait() for child in children] == [-signal.SIGTERM] * 2
+    assert service.stop_all(tmp_path) == ([], None)
 
 
 def test_a_process_that_ignores_the_request_to_end_is_killed() -> None:
