@@ -4,7 +4,7 @@ Only masters raise them. The worker's loop only.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redis import ResponseError
@@ -44,6 +44,7 @@ class ShardEpochs:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._known: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
+        self.on_change: Callable[[str], None] = lambda corpus: None
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
 
     async def stored(self, corpus: str) -> int:
@@ -112,6 +113,7 @@ class ShardEpochs:
 
     def written(self, step: NextEpoch) -> None:
         self._know(step.corpus, step.tag, step.epoch)
+        self.on_change(step.corpus)
 
     def _know(self, corpus: str, tag: str, epoch: int) -> None:
         self._known[tag, corpus] = max(epoch, self._known.get((tag, corpus), 0))

@@ -8,6 +8,7 @@ All functions are pure; they raise BadCorpusName, BadDocumentId, EmptyQuestion o
 import re
 import unicodedata
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -32,6 +33,7 @@ FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` 
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
+KEPT = re.compile(r"(answer):([a-z0-9._-]+):(\{[^{}]+\}:\d+):|(ask):([a-z0-9._,-]+):([0-9a-f]{12}):[^:]*:\d+:")
 NEVER = "never:"  # how keys that never exist begin
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 NO_ENCODER = "encoder:off"  # string: somebody removed the encoder, and `prepare` stores none
@@ -262,6 +264,12 @@ def next_epoch(previous: int, now_ms: int) -> int:
     return max(previous + 1, now_ms)
 
 
+def ask_epoch(epochs: Mapping[tuple[str, str], int]) -> str:
+    """The epoch in an `ask:` key: the state of one corpus or of several, by corpus and tag."""
+    is_one = len({corpus for corpus, _ in epochs}) == 1
+    return corpus_epoch({tag if is_one else f"{corpus} {tag}": number for (corpus, tag), number in epochs.items()})
+
+
 def corpus_epoch(epochs: dict[str, int]) -> str:
     """A short name for the state of a corpus, made of the epochs of all shards (tag -> epoch)."""
     text = " ".join(f"{tag}={number}" for tag, number in sorted(epochs.items()))
@@ -302,6 +310,14 @@ class AnswerKey:
     model: str
     k: int
     question: str  # normalised, or hashed (starts with HASHED)
+
+
+def parse_kept(key: str) -> tuple[str, str, str]:
+    """(word, corpus or corpora with commas, epoch as it stands there) of a key that `answer` or `ask` made."""
+    match = KEPT.match(key)
+    if match is None:
+        raise BadKey(f"key {key[:120]!r} holds no answer")
+    return match[1] or match[4], match[2] or match[5], match[3] or match[6]
 
 
 def _head(key: str, word: str) -> tuple[str, str, str]:

@@ -198,7 +198,7 @@ class Asking:
     def _ask_key(self, question: Question, epochs: PartEpochs, own: CorpusScoring | None) -> str:
         return keys.ask(
             question.asked_of,
-            keys.corpus_epoch({f"{corpus} {tag}" if question.among else tag: n for (corpus, tag), n in epochs.items()}),
+            keys.ask_epoch(epochs),
             self._settings.model,
             question.k,
             question.sure,
