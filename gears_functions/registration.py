@@ -59,7 +59,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     work, questions = ActiveQuestions(), ActiveQuestions()  # all that is waited for, and questions alone
     timings, journal = Timings(runtime), Journal(runtime)
     lexical, bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
-    kept = KeptAnswers(runtime, epochs, sync)
+    answers = KeptAnswers(runtime, epochs, sync)
     models = ModelSync(runtime)
     encoder = ShardEncoder(tokenizer, models)
     encoding = Encoding(runtime, sync, lexical, work, encoder)
@@ -97,8 +97,8 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Delete": Delete(runtime, lock, removal).delete,
         "Push": models.push,
         "Streams": streams.progress,
-        "Changed": kept.changed,
-        "Epochs": kept.epochs,
+        "Changed": answers.changed,
+        "Epochs": answers.epochs,
     }
     for trigger, function in triggers.items():
         step = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
@@ -125,7 +125,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         prefix=keys.INGEST_STREAMS + "*", mode=LOCAL, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
     )
     streams.follow()
-    kept.follow()
+    answers.follow()
     sync.follow(settling.settle_all)
     for marks in (lexical, bridgeless):
         runtime.watch(marks.prefix, marks.changed, marks.resync)

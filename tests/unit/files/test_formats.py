@@ -227,7 +227,7 @@ def test_a_folder_that_may_not_be_listed_is_told_and_nothing_counts_as_gone(
     """`os.scandir` refuses it here, since nothing keeps root out of a folder."""
     write(tmp_path / "barn" / "b.txt", "words")
     write(tmp_path / "a.txt", "words and more")
-    assert files.SourceFiles([tmp_path]).has_gone("c.txt", f"{tmp_path}/c.txt")
+    assert folders.SourceFiles([tmp_path]).has_gone("c.txt", f"{tmp_path}/c.txt")
     scan = os.scandir
 
     def refusing(path: str) -> Any:
@@ -236,7 +236,7 @@ def test_a_folder_that_may_not_be_listed_is_told_and_nothing_counts_as_gone(
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    reading = files.SourceFiles([tmp_path])
+    reading = folders.SourceFiles([tmp_path])
     found, barn = list(reading)
     assert isinstance(found, Document)
     assert isinstance(barn, Skipped)

@@ -17,7 +17,7 @@ WHY = "MishapError of a library"
 
 
 class MishapError(Exception):
-    """What no reader can know of."""
+    """A fault that no reader can know of."""
 
 
 def read(name: str) -> list[Item]:
