@@ -174,19 +174,22 @@ def average(
 
 
 def adopt(
-    folder: Annotated[Path, typer.Argument(help="Folder of the MPNet, as transformers saves it.")],
+    source: Annotated[Path, typer.Argument(help="Folder of an MPNet as transformers saves it, or an encoder's .onnx.")],
     words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
     out: OutOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn an MPNet into a checkpoint that can be trained and can teach, with a reader's wordpiece numbers.
+    """Turn an MPNet, or a BERT encoder exported as float ONNX, into a checkpoint that can be trained and can teach.
 
     Example: shardqa-models adopt all-mpnet-base-v2 --words my-reader --out mpnet
     """
-    need("safetensors")
-    from shardqa_toolchain.training.adopt import adopt as adopted
+    need("torch", "safetensors")
+    if source.suffix == ".onnx":
+        from shardqa_toolchain.training.exported import adopt_exported as adopted
+    else:
+        from shardqa_toolchain.training.adopt import adopt as adopted
 
-    adopted(folder, words, out)
+    adopted(source, words, out)
     if as_json:
         print_json({"out": str(out)})
         return
