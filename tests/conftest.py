@@ -5,6 +5,7 @@ The cluster lives for the whole session: each test uses a corpus of its own (fix
 
 import os
 import re
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("untimed")
 nodes.stay_apart()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores Ctrl-C
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch comes: test processes share the cores as they are
 
 
