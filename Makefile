@@ -82,9 +82,9 @@ $(VENV)/stamp-toolchain: toolchain/pyproject.toml $(VENV)/stamp-models $(VENV)/s
 models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, which makes readers: torch and company
 
 # mypy has one thread, and the sanitizers' tests wait much: they run side by side
-test: setup-test format ## set up and run all tests, JOBS=3 at once
+test: setup-test format ## set up and run all tests, JOBS=6 at once
 	@$(MAKE) -s -j2 --output-sync=target types asan
-	@$(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile --no-loadscope-reorder --cov --cov-report=
+	@$(BIN)/python -m pytest -q -n $(or $(JOBS),6) --dist loadgroup --no-loadscope-reorder --cov --cov-report=
 
 test-docs: setup-test ## sessions and programs of the docs as a reader has them: a fresh clone with make run, the wheel alone
 	@$(BIN)/python -m tests.docs.fresh

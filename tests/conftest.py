@@ -1,6 +1,7 @@
 """Fixtures of all tests: one node, a node with a replica, a cluster of three shards with functions and reader.
 
-The cluster lives for the whole session: each test uses a corpus of its own (fixture `corpus`).
+The cluster lives for the whole session: each test uses a corpus of its own (fixture `corpus`). Three of the parallel
+processes have one, and run all tests that share it; any other file stays whole in one process.
 """
 
 import os
@@ -29,6 +30,30 @@ hypothesis.settings.load_profile("untimed")
 nodes.stay_apart()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores Ctrl-C
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch comes: test processes share the cores as they are
+
+ROOT = Path(__file__).parents[1]
+SHARED = {"bare_cluster", "one_shard", "redis_node", "node_and_replica", "lonely"}  # fixtures for the whole session
+GROUPS = {"api": "api", "cluster": "cluster", "faults": "cluster"}  # folder -> whose nodes its tests share
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has tests that share nodes run in three processes at most, and begin first: they take longest."""
+    for item in items:
+        if not SHARED.isdisjoint(getattr(item, "fixturenames", ())):
+            folder = item.path.relative_to(ROOT).parts[1]
+            item.add_marker(pytest.mark.xdist_group(GROUPS.get(folder, "compat")))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keeps what has no group together by file, whose fixtures it shares."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    scheduler = LoadGroupScheduling(config, log)
+    group_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: group_of(nodeid).partition("::")[0]
+    return scheduler if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture
