@@ -8,6 +8,7 @@ SHARDS ?=
 PORT   ?=
 HTTP   ?=
 T      ?=
+JOBS   ?= 6
 CORES  := $(shell nproc)
 
 SANITIZED := errors scripts_and_graphs peers progress redis_ai rights tensors
@@ -15,9 +16,11 @@ SANITIZED := errors scripts_and_graphs peers progress redis_ai rights tensors
 RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--port $(PORT)) $(if $(HTTP),--http $(HTTP))
 export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
+# tests start hundreds of Pythons: where nothing may be kept, each of them compiles every file anew
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench man clean distclean
+.PHONY: help run build setup setup-test models test test-all test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types coverage test-c asan torture faults soak bench man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -81,10 +84,19 @@ $(VENV)/stamp-toolchain: toolchain/pyproject.toml $(VENV)/stamp-models $(VENV)/s
 
 models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, which makes readers: torch and company
 
-# mypy has one thread, and the sanitizers' tests wait much: they run side by side
-test: setup-test format ## set up and run all tests, JOBS=6 at once
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+
+# tests mostly wait: more of them run at once than there are cores
+test: setup-test format ## set up and run the tests of every house, JOBS=6 at once
+	@$(PYTEST) -m 'not slow' --durations=10
+
+test-all: test ## and what takes longer: tests marked slow, types, sanitizers, coverage, libraries of others
+	@$(PYTEST) -m slow --durations=10
 	@$(MAKE) -s -j2 --output-sync=target types asan
-	@$(BIN)/python -m pytest -q -n $(or $(JOBS),6) --dist loadgroup --no-loadscope-reorder --cov --cov-report=
+	@$(MAKE) -s coverage
+
+coverage: setup-test ## the share of the Python that runs in the tests' own processes
+	@$(PYTEST) -m 'not slow' --cov --cov-report= tests/unit toolchain/tests
 
 test-docs: setup-test ## sessions and programs of the docs as a reader has them: a fresh clone with make run, the wheel alone
 	@$(BIN)/python -m tests.docs.fresh
@@ -114,7 +126,7 @@ test-c: build ## the pure C files' own tests
 asan: setup-test test-c ## the same, and the module inside Redis, under address and undefined-behaviour sanitizers
 	@$(MAKE) -s -j$(CORES) -C module asan sanitized
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
-	    $(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile $(SANITIZED:%=tests/module/test_%.py)
+	    $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(SANITIZED:%=tests/module/test_%.py)
 
 torture: setup-test ## random commands, frames, dumps and files under sanitizers; MINUTES=5
 	@$(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)

@@ -18,7 +18,7 @@ PACKAGES = [line for line in LOCK.splitlines() if line and not line.startswith("
 ENDS = ("INPUTS", 2, "a", "b", "OUTPUTS", 1, "mul")
 Run = Callable[..., Any]
 
-pytestmark = pytest.mark.timeout(900)  # made once, the environment is downloaded
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # made once, the environment is downloaded
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ PACKAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # made once, the environment is downloaded
 def test_the_libraries_work_on_shardqa(cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:
     python = interpreter_of("frameworks", PACKAGES)

@@ -26,6 +26,7 @@ PACKAGES = ["transformers==4.57.6"]
 SAME = 0.995  # of the spans, at least
 QUESTIONS = 60
 MOST = 600  # characters of most contexts: torch takes its time
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

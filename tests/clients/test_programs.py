@@ -16,7 +16,7 @@ from tests.environments import interpreter_of
 from tests.nodes import Node, running_node, wait_until
 
 RGSYNC = "rgsync==1.2.0"
-pytestmark = pytest.mark.timeout(900)  # made once, an environment is downloaded
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # made once, an environment is downloaded
 
 
 def run_program(python: Path, code: str, *words: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TYPESCRIPT = "typescript@5.9.3"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ def python() -> Path:
     return interpreter_of("redisai-client", PACKAGES, ours="none")
 
 
+@pytest.mark.slow
 def test_the_retired_client_works_unmodified(python: Path, start_node: Callable[..., Node], tmp_path: Path) -> None:
     node = start_node()  # of its own: the suite empties it
     (tmp_path / "adder.onnx").write_bytes(adder())

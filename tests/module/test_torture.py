@@ -7,6 +7,8 @@ import pytest
 from .torture import rounds  # noqa: TID251 (this package is tests/module)
 from .torture.pair import Fault, Pair  # noqa: TID251
 
+pytestmark = pytest.mark.slow  # it builds the sanitized module
+
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
