@@ -34,7 +34,6 @@ from shardqa.api.routes import (
     ask,
     cluster,
     corpora,
-    dify,
     documents,
     feedback,
     files,
@@ -102,7 +101,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    openings = {"openai": openai, "dify": dify, "feedback": feedback, "questions": questions}
+    openings = {"openai": openai, "feedback": feedback, "questions": questions}
     for routes in (
         ask,
         search,

@@ -11,6 +11,8 @@ const HEADS = ["Node", "State", "Slots", "Documents", "Questions", "Kept", "Read
 
 const looks = new Map(); // node -> its last looks, oldest first
 
+byId("said").textContent = "Looking at the nodes …";
+
 async function look() {
   try {
     const { nodes, model } = await client.call("GET", "/v1/cluster");

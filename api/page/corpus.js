@@ -24,6 +24,7 @@ const nameOf = ({ title, id }) => title || id;
 async function load() {
   byId("name").replaceChildren(foreign(name));
   document.title = `${name} · shardqa`;
+  byId("said").textContent = "Looking at its documents …";
   byId("ask").href = `/?${new URLSearchParams({ corpus: name })}`;
   try {
     await look();

@@ -18,6 +18,7 @@ const question = address.get("q") ?? "";
 
 async function load() {
   const main = byId("document");
+  main.replaceChildren(make("p", { class: "quiet" }, "Fetching the document …"));
   try {
     const found = await client.document(id, { corpus });
     const view = new View(found, asked());

@@ -1,8 +1,7 @@
-// "Why?": the question's terms, the ranks, the graph that led to the answer, and what its score is made of.
+// "Why?": the question's terms, the ranks, and what its score is made of.
 
 import { count, foreign, make, percent, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
-import { graphPicture } from "/static/graph.js";
 import { highlighted, markedWords } from "/static/passages.js";
 
 const SIGNALS = [
@@ -40,7 +39,6 @@ const parts = (found) => [
   make("details", { class: "more" }, make("summary", {}, "Details"), [
     part("The question’s words", termsTable(found)),
     part("How the passages rank", passageList(found)),
-    part("The way from the question to the answer", graphPicture(found.graph, found)),
     part("What the reader saw", spansTable(found)),
     found.spans.length > 0 ? part("What the score is made of", oddsTable(found.spans[0])) : null,
   ].filter(Boolean)),

@@ -4,18 +4,13 @@ import importlib.util
 import os
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import FileResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from shardqa.api import page_answer
 from shardqa.api.gate import OPEN, Route
-from shardqa.api.requests import until_disconnect
-from shardqa.api.state import Shared, State
-from shardqa.errors import ShardqaError
-from shardqa.http_schema import Question
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
@@ -24,43 +19,8 @@ router = APIRouter(include_in_schema=False, route_class=Route)
 
 
 @router.get("/", dependencies=[OPEN])
-async def ask_page(request: Request, state: Shared, q: str = "", corpus: str = "", plain: bool = False) -> Response:
-    """A browser without JavaScript that comes with a question is sent on to `plain`, which brings the answer.
-
-    The page is for everybody; the answer for whoever may ask.
-    """
-    question = q.strip()
-    if not question and not (plain or await _may_ask(request, state)):
-        return FileResponse(FOLDER / "index.html", headers=FRESH)
-    html = (FOLDER / "index.html").read_text(encoding="utf-8")
-    if not plain:
-        return HTMLResponse(page_answer.sent_on(html, question, corpus), headers=FRESH)
-    async with state.gate.admitted(request.scope, "ask"):
-        corpora, answer = await until_disconnect(request, _answer(question, corpus, state))
-    content = page_answer.with_answer(html, question, corpus, corpora, answer)
-    return HTMLResponse(content, headers={"Cache-Control": "no-store"})
-
-
-async def _may_ask(request: Request, state: State) -> bool:
-    try:
-        async with state.gate.passed(request.scope, "ask"):
-            return True
-    except ShardqaError:
-        return False
-
-
-async def _answer(question: str, corpus: str, state: State) -> tuple[list[str], str]:
-    """Returns the corpora that can be asked, and the answer as HTML; empty where there is no question."""
-    corpora: list[str] = []
-    try:
-        corpora = [one.name for one in (await state.engine.corpora()).corpora]
-        if not question:
-            return corpora, ""
-        answer = await state.engine.ask(Question(question=question, corpus=corpus or None))
-    except ShardqaError as fault:
-        return corpora, page_answer.of_fault(fault)
-    state.metrics.observe(answer)
-    return corpora, page_answer.of_answer(answer)
+async def ask_page() -> FileResponse:
+    return FileResponse(FOLDER / "index.html", headers=FRESH)
 
 
 @router.get("/document", dependencies=[OPEN])

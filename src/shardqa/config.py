@@ -25,7 +25,7 @@ MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million)
 
 SHIPPED_READER = "reader-v4-int8-85a1b412"  # ends as the SHA-256 of its network begins: one name, one network
 
-OPENINGS = ("openai", "dify", "feedback", "questions")  # routes of the API that a server has where it is told so
+OPENINGS = ("openai", "feedback", "questions")  # routes of the API that a server has where it is told so
 
 PREFIX = "SHARDQA_"
 OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
@@ -114,7 +114,7 @@ class Settings(BaseSettings):
         "", description="origins, with commas, of other sites' pages that may use the API: https://app.example"
     )
 
-    http_openings: str = Field("", description="with commas: openai, dify, feedback, questions; further routes")
+    http_openings: str = Field("", description="with commas: openai, feedback, questions; further routes")
 
     _tls: dict[str, Any] = PrivateAttr(default_factory=dict)
 

@@ -112,7 +112,7 @@ def expected(operation: str, name: str) -> int:
 
 
 def test_every_route_is_behind_the_gate_or_open() -> None:
-    app = create_app(Settings(redis=NOBODY, http_openings="openai,dify,feedback"))
+    app = create_app(Settings(redis=NOBODY, http_openings="openai,feedback"))
     for context in iter_route_contexts(app.routes):
         route = context.original_route
         if isinstance(route, Mount):
@@ -195,40 +195,6 @@ def test_no_spelling_of_an_address_passes_the_gate(locked: Server, corpus: str, 
             if scope is not None and status not in ({401, 405} if other == "HEAD" else {405}):
                 wrong[operation, other] = status
     assert wrong == {}
-
-
-PLAIN = (
-    "plain=1 %70lain=1 pla%69n=%31 plain=on plain=TRUE plain=0&plain=1 plain=1&plain=0 plain=&plain=1 plain=yes; "
-    "plain[]=1 plain= Plain=1 %2570lain=1 plain=1%00 plain=+1"
-)
-
-
-@pytest.mark.parametrize("query", PLAIN.split())
-@pytest.mark.usefixtures("filled")
-def test_no_spelling_brings_an_answer_without_a_key(locked: Server, corpus: str, query: str) -> None:
-    for path in ("/", "//", "/%2e", "/?"):
-        status, body = send(locked, "GET", f"{path}?q=Who+built+the+mill%3F&corpus={corpus}&{query}", None)
-        assert b"Holm" not in body, path  # nor has the corpus, named after this test, the word
-        assert status in (200, 401, 404, 422)
-
-
-@pytest.mark.usefixtures("filled")
-def test_plain_is_for_who_may_ask(locked: Server, root: httpx.Client, corpus: str) -> None:
-    question = {"q": QUESTION, "corpus": corpus}
-    for named in ({"plain": "1"}, {"plain": "yes"}):
-        assert "Holm" in root.get("/", params=question | named).text
-        with locked.client() as client:
-            problem(client.get("/", params=question | named), 401, "key_wanted")
-    assert "Holm" not in root.get("/", params=question).text
-
-
-@pytest.mark.usefixtures("filled")
-def test_the_plain_page_keeps_to_the_corpora_of_a_key(locked: Server, corpus: str, keys_of: Keys) -> None:
-    address = f"/?q=Who+built+the+mill%3F&corpus={corpus}&plain=1"
-    status, body = send(locked, "GET", address, keys_of["elsewhere"])
-    assert (status, b"Holm" in body) == (200, False)
-    assert b"is not for the corpus" in body
-    assert b"Bob Holm" in send(locked, "GET", address, keys_of["filter"])[1]
 
 
 def test_two_authorization_headers_are_refused(root: httpx.Client, root_key: str) -> None:

@@ -1,4 +1,4 @@
-"""The routes that a server has where it is told so: OpenAI's chat, Dify's retrieval, feedback, questions asked."""
+"""The routes that a server has where it is told so: OpenAI's chat, feedback, questions asked."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ OLD = "It was sold in 1902."
 
 @pytest.fixture
 def api(start_api: StartApi, cluster: LocalCluster, corpus: str) -> Server:
-    server = start_api(redis=cluster.seed(), timeout=30, http_openings="openai, dify,feedback")
+    server = start_api(redis=cluster.seed(), timeout=30, http_openings="openai,feedback")
     with server.client() as http:
         document = {"id": "a mill", "text": f"{MILL} {OLD}", "title": "The mill", "metadata": {"year": 1871}}
         assert http.post(f"/v1/documents?corpus={corpus}", json=document).status_code == 201
@@ -52,15 +52,6 @@ def test_a_chat_comes_as_events_where_that_is_wanted(api: Server, corpus: str) -
     assert (deltas[0]["delta"]["content"][: len(MILL)], deltas[-1]["finish_reason"], end) == (MILL, "stop", "[DONE]")
 
 
-def test_dify_retrieves_passages(api: Server, corpus: str) -> None:
-    body: Fields = {"knowledge_id": corpus, "query": "mill", "retrieval_setting": {"top_k": 2, "score_threshold": 0.5}}
-    with api.client() as http:
-        (found,) = http.post("/retrieval", json=body).json()["records"]
-        assert (found["title"], found["score"], found["metadata"]["year"]) == ("The mill", 1.0, 1871)
-        body["metadata_condition"] = {"conditions": [{"name": ["year"]}]}
-        problem(http.post("/retrieval", json=body), 422, "bad_filter")
-
-
 def test_what_readers_say_is_what_an_evaluation_asks(api: Server, cluster: LocalCluster, corpus: str) -> None:
     def evaluated() -> Fields:
         words = ["eval", "ask", "--from-feedback", "--corpus", corpus, "--redis", cluster.seed(), "--json"]
@@ -87,7 +78,7 @@ def test_the_pages_thumbs_tell_the_server(api: Server, corpus: str, open_page: O
 def test_a_server_has_them_only_where_it_is_told_so(start_api: StartApi, cluster: LocalCluster) -> None:
     with start_api(redis=cluster.seed()).client() as http:
         assert {http.post(path, json={}).status_code for path in ("/retrieval", "/v1/feedback")} == {404}
-    with pytest.raises(ValidationError, match="'dity' is no opening; there are openai, dify, feedback, questions"):
+    with pytest.raises(ValidationError, match="'dity' is no opening; there are openai, feedback, questions"):
         Settings(http_openings="dity")
 
 
