@@ -1,6 +1,7 @@
 // What can be done with an answer: copy it, cite it, share it, ask for it from elsewhere, say whether it is right.
 
 import { client } from "/static/client.js";
+import { quoteOf } from "/static/shardqa.js";
 import { foreign, make } from "/static/dom.js";
 import { judge, judged, questionsFile, unjudge } from "/static/storage.js";
 import { placeText } from "/static/place.js";
@@ -53,9 +54,12 @@ function citation(answer) {
   return (answer.form === "span" ? [{ ...answer, text: answer.answer }] : answer.parts).map(cited).join("\n");
 }
 
-function cited({ text, title, document, place, start, end }) {
-  const where = [title || document, placeText(place), `characters ${start}–${end}`].filter(Boolean);
-  return `“${text}” (${where.join(", ")})`;
+/** Words of the file in quotation marks; of a row the cells, and no characters, since the file has others. */
+function cited(part) {
+  const { written, title, document, place, start, end } = part;
+  const characters = place?.cells ? "" : `characters ${start}–${end}`;
+  const where = [title || document, toldBy(title, place) ? "" : placeText(place), characters].filter(Boolean);
+  return `${written ? quoteOf(part) : `“${part.text}”`} (${where.join(", ")})`;
 }
 
 // ---- the same question from elsewhere
@@ -170,5 +174,9 @@ function save(corpus) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** A place as people cite it, in a line of its own. */
-export const placeOf = (place) => (place ? make("span", { class: "place" }, foreign(placeText(place))) : null);
+/** Whether a title says the place already: a row of a CSV file is a document of its own. */
+const toldBy = (title, place) => Boolean(title) && title.endsWith(`, ${placeText(place)}`);
+
+/** A place as people cite it, in a line of its own; none where the title says it. */
+export const placeOf = (place, title = "") =>
+  place && !toldBy(title, place) ? make("span", { class: "place" }, foreign(placeText(place))) : null;

@@ -2,7 +2,9 @@
 
 import { actions, placeOf } from "/static/actions.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
+import { placeText } from "/static/place.js";
 import { passagesLeft } from "/static/passages.js";
+import { quoteOf } from "/static/shardqa.js";
 import { listsOf, sentencesAround, split } from "/static/text.js";
 import { why } from "/static/why.js";
 
@@ -35,19 +37,23 @@ const isFar = (answer) => answer.no_answer && answer.parts.length === 0;
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
-  if (answer.no_answer) return isFar(answer) ? unsaid(answer).join("") : `No sure answer. Nearest: ${answer.parts[0].text}`;
-  return `Answer: ${answer.answer}. ${answer.pinned ? "Pinned" : confidence(answer)}, from ${answer.title || answer.document}.`;
+  if (isFar(answer)) return unsaid(answer).join("");
+  if (answer.no_answer) return `No sure answer. Nearest: ${quoteOf(answer.parts[0])}`;
+  const words = answer.form === "list" ? itemsOf(answer).map((one) => one.text).join(", ") : answer.answer;
+  const how = answer.pinned ? "Pinned" : confidence(answer);
+  return `Answer: ${words.trim().replace(/\.$/, "")}. ${how}, from ${answer.title || answer.document}.`;
 }
 
 function answerCard(answer) {
   if (answer.form !== "span") return partsCard(answer);
+  const quote = [passage(answer)].flat();
   return make(
     "article",
     { class: "card answer", "aria-label": "Answer" },
     make("p", { class: answer.answer.length > LONG ? "answer-text long" : "answer-text", dir: "auto" }, answer.answer),
-    make("p", { class: "facts" }, sure(answer), documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title), placeOf(answer.place)),
-    passage(answer),
-    evidence(answer),
+    make("p", { class: "facts" }, sure(answer), documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title), placeOf(answer.place, answer.title)),
+    quote,
+    evidence(answer, quote),
     actions(answer),
   );
 }
@@ -63,7 +69,7 @@ function partsCard(answer) {
     isList
       ? itemList(answer)
       : sentences(answer),
-    make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 ? placeOf(answer.place) : null),
+    make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 ? placeOf(answer.place, answer.title) : null),
     actions(answer),
   );
 }
@@ -72,7 +78,7 @@ function partsCard(answer) {
 function sentences(answer) {
   const every = answer.parts.map((part) => words(part, "answer-text long"));
   const best = answer.parts.reduce((one, other) => (other.score > one.score ? other : one));
-  if (best.place?.cells || answer.parts.reduce((sum, part) => sum + part.text.length, 0) <= MANY) return every;
+  if (best.written || answer.parts.reduce((sum, part) => sum + part.text.length, 0) <= MANY) return every;
   const span = answer.n_best.find((one) => one.document === best.document && best.start <= one.start && one.end <= best.end);
   const [before, inside] = split(best.text, (span?.start ?? best.start) - best.start, (span?.end ?? best.start + 1) - best.start);
   const some = make("div", {}, words({ ...best, text: best.text.slice(...sentencesAround(best.text, before.length, before.length + inside.length)).trim() }, "answer-text long"));
@@ -85,15 +91,19 @@ function moreButton(show) {
 }
 
 /** The items of a list; one that stands as such in its document keeps its numbers. */
-function itemList(answer) {
-  const items = answer.parts.flatMap((part) => {
+function itemsOf(answer) {
+  return answer.parts.flatMap((part) => {
     const points = (from, to) => [...part.text.slice(from, to)].length;
     const item = ({ number, first, last }) => {
       const start = part.start + points(0, first);
       return { ...part, number, text: part.text.slice(first, last), start, end: start + points(first, last) };
     };
-    return listsOf(part.text)[0]?.map(item) ?? [part];
+    return listsOf(part.text)[0]?.map(item) ?? [{ ...part, text: quoteOf(part) }];
   });
+}
+
+function itemList(answer) {
+  const items = itemsOf(answer);
   return make(items[0].number ? "ol" : "ul", { class: "items" }, items.map((one) => make("li", { dir: "auto", value: one.number }, linkTo(answer, one, one.text))));
 }
 
@@ -119,18 +129,28 @@ function excerpt(answer, part) {
     "div",
     { class: "evidence" },
     words(part),
-    make("p", { class: "facts" }, documentLink(answer, part, part.title), placeOf(part.place)),
+    make("p", { class: "facts" }, documentLink(answer, part, part.title), placeOf(part.place, part.title)),
   );
 }
 
-/** An excerpt as its file has it: of a table the row, since the text there is a sentence that shardqa wrote. */
+/** An excerpt as its file has it: of a table the row. */
 function words(part, look = null) {
-  return part.place?.cells ? row(part.place.cells) : make("p", { class: look, dir: "auto" }, part.text);
+  return part.written ? row(part.place.cells) : make("p", { class: look, dir: "auto" }, part.text);
 }
 
-function row(cells, answer = null) {
-  const line = (tag, side) => make("tr", {}, cells.map((cell) => make(tag, { dir: "auto" }, cell[side] === answer ? make("mark", {}, answer) : cell[side])));
-  return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, make("table", {}, make("thead", {}, line("th", 0)), make("tbody", {}, line("td", 1))));
+function row(cells, answer = "") {
+  const has = cells.filter(([, value]) => answer && value.includes(answer));
+  const own = has.find(([, value]) => value === answer) ?? has[0];
+  const inside = (cell) => {
+    if (cell !== own) return cell[1];
+    const [before, ...after] = cell[1].split(answer);
+    return [before, make("mark", {}, answer), after.join(answer)];
+  };
+  const names = make("tr", {}, cells.map(([name]) => make("th", { dir: "auto" }, name)));
+  const values = make("tr", {}, cells.map((cell) => make("td", { dir: "auto" }, inside(cell))));
+  const table = make("table", {}, make("thead", {}, names), make("tbody", {}, values));
+  table.style.setProperty("--cells", cells.length);
+  return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, table);
 }
 
 /** Three words for a score, cut where the reader's own lines are. */
@@ -206,9 +226,11 @@ function pastHeading(text, place) {
   return text.startsWith(heading) ? text.slice(heading.length).trimStart() : text;
 }
 
-/** The sentences that support the answer, where they are more than its own. */
-function evidence(answer) {
-  const further = answer.parts.filter((one) => !(one.start <= answer.start && answer.start < one.end));
+/** The sentences that support the answer, where they are more than what is quoted of its own passage. */
+function evidence(answer, quote) {
+  const said = quote.map((one) => one?.textContent).join("");
+  const isOwn = (one) => one.start <= answer.start && answer.start < one.end;
+  const further = answer.parts.filter((one) => !isOwn(one) && !said.includes(one.text.trim()));
   if (further.length === 0) return null;
   const [first, ...others] = further.map((one) => words(one));
   const rest = make("div", {});
@@ -251,7 +273,7 @@ function candidateRow(answer, one) {
     passage(one),
     documentLink(answer, one, one.title),
     " ",
-    placeOf(one.place),
+    placeOf(one.place, one.title),
   );
   return make("li", {}, make("details", {}, summary, more));
 }
@@ -260,7 +282,9 @@ const milliseconds = (value) => `${value < 10 ? value.toFixed(2) : Math.round(va
 
 /** What an operator wants to know, folded away. */
 function howSection(answer, again) {
-  const where = answer.no_answer || answer.form !== "span" ? null : `The answer is at characters ${count(answer.start)} to ${count(answer.end)} of ${answer.document}.`;
+  const { place, start, end } = answer;
+  const at = place?.cells ? placeText(place) || "a row" : `characters ${count(start ?? 0)} to ${count(end ?? 0)}`;
+  const where = answer.no_answer || answer.form !== "span" ? null : `The answer is at ${at} of ${answer.document}.`;
   return make(
     "details",
     { class: "how" },

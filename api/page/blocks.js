@@ -76,24 +76,38 @@ const isPair = ({ place }) => place.cells.length === 1;
 /** Whether rows are names with a value each, not a table of one column. */
 const arePairs = (rows) => rows.every(isPair) && new Set(rows.map(({ place }) => place.cells[0][0])).size === rows.length;
 
+/** The nodes of a text: its blocks made, and the rest as it is, with what is marked. */
+export function nodesOf(found, marks) {
+  const nodes = [];
+  let place = 0;
+  for (const { first, last, made } of blocks(found)) {
+    const inside = marks.filter((mark) => mark.first < last && first < mark.last);
+    nodes.push(marked(found.text, place, first, marks), made(inside));
+    place = last;
+  }
+  return [...nodes, marked(found.text, place, found.text.length, marks)].flat();
+}
+
 function table(text, rows, marks) {
   const scroll = (...parts) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, make("table", {}, parts));
   const own = (row) => marks.filter((mark) => row.first <= mark.first && mark.first < row.last);
+  const words = (row, { value, at }) => (at < 0 ? value : marked(text, at, at + value.length, own(row)));
+  const values = (row) => cells(text, row).map((one) => make("td", { dir: "auto" }, words(row, one)));
   if (arePairs(rows)) {
-    const pairs = rows.map((row) => make("tr", {}, row.place.cells.map(([name, value]) => [make("th", { scope: "row" }, name), make("td", { dir: "auto" }, cell(value, own(row), text))])));
+    const pairs = rows.map((row) => make("tr", {}, make("th", { scope: "row" }, row.place.cells[0][0]), values(row)));
     return scroll(make("tbody", {}, pairs));
   }
   const head = make("tr", {}, rows[0].place.cells.map(([name]) => make("th", { scope: "col" }, name)));
-  const body = rows.map((row) => make("tr", {}, row.place.cells.map(([, value]) => make("td", { dir: "auto" }, cell(value, own(row), text)))));
+  const body = rows.map((row) => make("tr", {}, values(row)));
   return scroll(make("thead", {}, head), make("tbody", {}, body));
 }
 
-/** A cell that a mark's words are, or are a part of. */
-function cell(value, marks, text) {
-  for (const mark of marks) {
-    const words = text.slice(mark.first, mark.last);
-    const start = value.indexOf(words);
-    if (start >= 0) return [value.slice(0, start), mark.made(mark.first, mark.last), value.slice(start + words.length)];
-  }
-  return value;
+/** The values of a row, each with the index at which the row's sentence has it, -1 where it has not. */
+function cells(text, { first, place }) {
+  let from = first;
+  return place.cells.map(([name, value]) => {
+    const at = text.indexOf(value, Math.max(from, text.indexOf(name, from) + name.length));
+    if (at >= 0) from = at + value.length;
+    return { value, at };
+  });
 }

@@ -1,6 +1,7 @@
 // Passages of a question, best first, with its words marked: a view beside the answer, and what is left where there is none.
 
 import { foreign, make, plural } from "/static/dom.js";
+import { nodesOf } from "/static/blocks.js";
 import { placeOf } from "/static/actions.js";
 import { client } from "/static/client.js";
 import { sentencesAround, split, utf16Index } from "/static/text.js";
@@ -76,19 +77,34 @@ function item(one, { question, corpus }) {
   return make(
     "li",
     {},
-    make("p", { class: "facts" }, make("a", { class: "doc", href: `/document?${query}` }, foreign(one.title || one.document)), corpus.includes(",") ? make("span", { class: "quiet" }, `in ${one.corpus}`) : null, placeOf(one.place)),
-    make("p", { class: "passage", dir: "auto" }, excerpt(one)),
+    make("p", { class: "facts" }, make("a", { class: "doc", href: `/document?${query}` }, foreign(one.title || one.document)), corpus.includes(",") ? make("span", { class: "quiet" }, `in ${one.corpus}`) : null, placeOf(one.place, one.title)),
+    one.written ? asTable(one) : make("p", { class: "passage", dir: "auto" }, excerpt(one)),
   );
+}
+
+/** A passage with rows of a table, as its file has them. */
+export function asTable({ text, start, places, highlights }) {
+  const made = (first, last) => make("mark", {}, text.slice(first, last));
+  const marks = joined(text, start, highlights).map((mark) => {
+    const first = utf16Index(text, mark.start - start);
+    return { first, last: utf16Index(text, mark.end - mark.start, first), made };
+  });
+  const own = places.map(([at, place]) => [Math.max(0, at - start), place]);
+  return make("div", { class: "passage of-rows", dir: "auto" }, nodesOf({ text, places: own }, marks));
 }
 
 /** From the sentence of the first mark that is not shown before; the style cuts what is more than a few lines. */
 function excerpt(one) {
-  if (!one.opening) return highlighted(one);
+  if (!one.opening) return highlighted(one).map(closed);
   const place = utf16Index(one.text, one.opening.start - one.start);
   const [from] = sentencesAround(one.text, place, place);
   const start = one.start + [...one.text.slice(0, from)].length;
-  return [from > 0 ? "… " : "", highlighted({ text: one.text.slice(from), start, highlights: one.highlights })];
+  const words = highlighted({ text: one.text.slice(from), start, highlights: one.highlights });
+  return [from > 0 ? "… " : "", words.map(closed)];
 }
+
+/** Lines stay, empty ones do not. */
+const closed = (piece) => (typeof piece === "string" ? piece.replace(/\s*\n\s*/g, "\n") : piece);
 
 /** The text of a passage with the question's words marked. */
 export function highlighted({ text, start, highlights }) {

@@ -11,7 +11,7 @@
 // ::part(field), ::part(button), ::part(card), ::part(answer), ::part(quote) any style. The event `shardqa-answer` has
 // the whole answer as `detail`. Strings become text nodes, always: documents are hostile.
 
-import { Client } from "./shardqa.js";
+import { Client, quoteOf } from "./shardqa.js";
 
 const STYLE = `
 :host { display: block; --accent: var(--shardqa-accent, #1c6758); --line: var(--shardqa-line, color-mix(in srgb, currentColor 28%, transparent)); }
@@ -90,11 +90,11 @@ class SearchBox extends HTMLElement {
   }
 
   #answered(answer) {
-    if (answer.no_answer) return [make("p", { class: "answer", part: "answer" }, unsaid(answer)), ...answer.parts.flatMap((part) => [this.#quote(textOf(part)), this.#from(part)])];
+    if (answer.no_answer) return [make("p", { class: "answer", part: "answer" }, unsaid(answer)), ...answer.parts.flatMap((part) => [this.#quote(quoteOf(part)), this.#from(part)])];
     const source = { ...answer, corpus: answer.document_corpus };
     if (answer.form === "span") return [make("p", { class: "answer", part: "answer", dir: "auto" }, answer.answer), isQuoted(answer) && this.#quote(...marked(answer)), this.#from(source)];
     const isOne = answer.parts.every((part) => part.document === answer.parts[0].document);
-    return [...answer.parts.flatMap((part) => [this.#quote(textOf(part)), !isOne && this.#from(part)]), isOne && this.#from(source)];
+    return [...answer.parts.flatMap((part) => [this.#quote(quoteOf(part)), !isOne && this.#from(part)]), isOne && this.#from(source)];
   }
 
   #quote = (...inside) => make("blockquote", { class: "quote", part: "quote", dir: "auto" }, inside);
@@ -122,9 +122,6 @@ function unsaid({ parts, absent }) {
 
 /** Whether there is more to quote than the answer; a table's row is a sentence that shardqa wrote, not one of the file. */
 const isQuoted = ({ passage, answer, place }) => passage !== answer && !place?.cells;
-
-/** An excerpt as its file has it. */
-const textOf = ({ text, place }) => (place?.cells ? place.cells.map(([name, value]) => `${name}: ${value}`).join("; ") : text);
 
 /** The passage with the answer marked; offsets count code points, as Python does. */
 function marked({ passage, passage_start, start, end }) {

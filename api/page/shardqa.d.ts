@@ -35,7 +35,12 @@ export interface Part {
   end: number;
   place: Place | null;
   score: number;
+  /** `text` is a sentence that shardqa wrote of a row; `quoteOf` has the row. */
+  written: boolean;
 }
+
+/** An excerpt as its file has it: of a row the cells. */
+export function quoteOf(part: Pick<Part, "text" | "written" | "place">): string;
 
 /** What one shard did for a question. */
 export interface ShardUse {
@@ -255,6 +260,10 @@ export interface SearchResult {
     score: number;
     highlights: { start: number; end: number; term: string }[];
     place: Place | null;
+    /** All that are in force in it, by characters of the document. */
+    places: [number, Place][];
+    /** Rows of `text` are sentences that shardqa wrote. */
+    written: boolean;
     metadata: Metadata;
     [more: string]: unknown;
   }[];

@@ -6,6 +6,13 @@ const FIRST_PAUSE = 200; // ms; doubles with each failure
 const FIRST_LOOK = 100; // ms after a task began, until it is looked at again; doubles, too
 const LAST_LOOK = 1000; // ms between two looks at most
 
+/** An excerpt as its file has it: of a row the cells, since the text there is a sentence that shardqa wrote. */
+export function quoteOf({ text, written, place }) {
+  if (!written) return text;
+  const [first, ...others] = place.cells;
+  return others.length === 0 ? first.filter(Boolean).join(": ") : place.cells.map(([, value]) => value).join(" · ");
+}
+
 /** A failure of any kind, as RFC 9457 has it: `code` is for programs, `remedy` for people. */
 export class Problem extends Error {
   constructor({ title, detail, code, status = 0, remedy = "", errors = [] }) {

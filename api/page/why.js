@@ -2,7 +2,7 @@
 
 import { count, foreign, make, percent, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
-import { highlighted, markedWords } from "/static/passages.js";
+import { asTable, highlighted, markedWords } from "/static/passages.js";
 
 const SIGNALS = [
   ["margin", "how far it lies above “the passage does not say”"],
@@ -81,7 +81,7 @@ function passageList(found) {
         make("span", { class: "quiet" }, score(one)),
         make("span", { class: "chip" }, number < found.read ? "read" : "not read: it was sure before"),
       ),
-      make("p", { class: "passage", dir: "auto" }, highlighted(one)),
+      one.written ? asTable(one) : make("p", { class: "passage", dir: "auto" }, highlighted(one)),
     ),
   );
   return make("ol", { class: "ranks" }, items);

@@ -86,7 +86,7 @@ def _message(answer: Answer) -> dict[str, Any]:
     joint = "\n" if answer.form == "list" else " "
     for part in answer.parts:
         start = len(content) + bool(content)
-        content = f"{content}{joint}{part.text}" if content else part.text
+        content = f"{content}{joint}{part.quote}" if content else part.quote
         address = f"/v1/documents/{quote(part.document, safe='')}?{urlencode({'corpus': part.corpus})}"
         title = part.title or part.document
         citation = {

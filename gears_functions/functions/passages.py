@@ -60,6 +60,7 @@ class Passages:
         text, start, marks = fields
         words = (text or b"").decode("utf-8", "replace")
         first = int(start or 0)
+        known = places.stored(marks)
         matches = highlights.matched(words, question)
         why = None if statistics is None else self._sync.index(corpus).explain(name, question, statistics)
         return {
@@ -67,7 +68,8 @@ class Passages:
             "title": title.decode("utf-8", "replace") if isinstance(title, bytes) else "",
             "text": words,
             "start": first,
-            "place": places.at(places.stored(marks), first),
+            "place": places.at(known, first),
+            "places": known,
             "metadata": metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else "",
             "highlights": [(first + begin, first + end, term) for begin, end, term in matches],
             "why": why,

@@ -19,6 +19,7 @@ MAX_PLACES = 16_000_000  # bytes of one document's places as JSON: a sheet of 50
 MAX_PLACE = 4_000  # bytes of one place as JSON: each passage under it keeps it, and its headings once more as a path
 BELOW = " › "  # between a heading and the next one below it
 MAX_HEADINGS = 8  # levels of a heading path: the six of HTML, and entries of lists
+BETWEEN = " · "  # between two cells of a row
 FEW_CELLS = 4  # of a row that may share its passage with the next: of rows of more, a reader takes the wrong one
 
 
@@ -139,6 +140,13 @@ def asides(marks: Sequence[list[Any]], length: int) -> list[tuple[int, int]]:
     """Lists ranges of a text of `length` characters, half open and rising, that are kept and not searched."""
     ends = [*(mark[0] for mark in marks[1:]), length]
     return [(mark[0], end) for mark, end in zip(marks, ends, strict=True) if mark[1].get("aside")] if marks else []
+
+
+def row_of(cells: Sequence[tuple[str, str]]) -> str:
+    """Returns a row as people quote it: `Weser Stahl · Bremen`; of one cell its name, too."""
+    if len(cells) == 1:
+        return ": ".join(filter(None, cells[0]))
+    return BETWEEN.join(value for _, value in cells)
 
 
 def sections(marks: Sequence[list[Any]]) -> list[tuple[int, tuple[str, ...], bool]]:

@@ -6,11 +6,11 @@ The same models are the HTTP replies, the CLI's `--json` and the values of `ask:
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from shardqa.answer_forms import Form
 from shardqa.answer_lines import Lines
-from shardqa.places import Mark, Place
+from shardqa.places import Mark, Place, row_of
 
 
 class Document(BaseModel):
@@ -160,6 +160,17 @@ class Part(BaseModel):
         float  # probability that it is evidence, of several sentences the likeliest one's; of an item, that it answers
     )
 
+    @computed_field(description="whether `text` is a sentence that shardqa wrote of a row; its file has `place.cells`")
+    @property
+    def written(self) -> bool:
+        cells = self.place.cells if self.place is not None else None
+        return bool(cells) and not any(self.text in value for _, value in cells or ())
+
+    @property
+    def quote(self) -> str:
+        """The words as the file has them: of a row its cells."""
+        return row_of(self.place.cells) if self.written and self.place and self.place.cells else self.text
+
 
 class Candidate(BaseModel):
     """One span of one document."""
@@ -208,7 +219,7 @@ class Answer(BaseModel):
 
     question: str
     corpus: str  # that was asked; several with commas, as they can be asked again
-    answer: str | None  # a span's text; of other forms the texts of `parts`, a line each
+    answer: str | None  # a span's text; of other forms those of `parts`, a line each, of a row its cells
     form: Form = "span"  # what `answer` is; where there is none, what it would have been
     pinned: bool = False  # somebody has chosen this place for the question; nothing was ranked or read
     score: float  # of the answer; of the best one that was found when there is no answer
@@ -254,7 +265,7 @@ class Composed(BaseModel):
     metadata: dict[str, Any]  # of the head's document
 
     def text(self, form: Form) -> str:
-        return self.head.text if form == "span" else "\n".join(part.text for part in self.parts)
+        return self.head.text if form == "span" else "\n".join(dict.fromkeys(part.quote for part in self.parts))
 
 
 class MergedCandidates(BaseModel):
@@ -340,10 +351,16 @@ class FoundPassage(BaseModel):
     score: float
     highlights: list[Highlight]
     place: Place | None
+    places: list[Mark] = Field(default_factory=list)  # all that are in force in it, by characters of the document
     metadata: dict[str, Any]
     shard: str  # tag
     node: str
     why: RankScore | None = None  # of an explanation
+
+    @computed_field(description="whether rows of `text` are sentences that shardqa wrote; their file has the `cells`")
+    @property
+    def written(self) -> bool:
+        return any(place.cells for _, place in self.places)
 
 
 class SearchTiming(BaseModel):

@@ -62,6 +62,27 @@ def test_an_answer_is_copied_and_cited_with_its_place(answered: "Page") -> None:
     assert clipboard(answered).startswith("“Ada Holm” (Two mills, § The first mill, characters ")
 
 
+def test_a_row_of_a_table_is_quoted_as_its_cells_wherever_it_is_shown(
+    page: "Page", http: httpx.Client, corpus: str
+) -> None:
+    table = "Supplier,City,Goods\nWeser Stahl,Bremen,steel sheets\nRuhr Guss,Essen,castings\n"
+    http.put("/v1/files/suppliers.csv", params={"corpus": corpus}, content=table)
+    page.goto(f"/?corpus={corpus}&q=Which goods has Weser Stahl?")
+    page.locator(".row-of-table mark", has_text="steel sheets").wait_for()
+    page.get_by_role("button", name="Cite", exact=True).click()
+    wait_until(lambda: clipboard(page) == "“steel sheets” (suppliers.csv, row 2)")
+    page.get_by_role("link", name="Passages").click()
+    page.locator(".found td", has_text="Bremen").wait_for()
+    page.get_by_role("link", name="Answer", exact=True).click()
+    page.get_by_text("Why?").click()
+    page.get_by_text("Details").click()
+    page.locator(".ranks td", has_text="Bremen").wait_for()
+    assert "has City" not in page.locator("#result").inner_text()
+    question = {"question": "What of Weser Stahl?", "corpus": corpus, "form": "sentences"}
+    answer = http.post("/v1/ask", json=question).json()
+    assert (answer["answer"], answer["parts"][0]["written"]) == ("Weser Stahl · Bremen · steel sheets", True)
+
+
 def test_the_curl_line_asks_the_same(answered: "Page", api: Server, http: httpx.Client, filled: str) -> None:
     answered.get_by_text("Ask from …").click()
     curl = answered.locator(".forms pre").first.inner_text()

@@ -78,7 +78,7 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
         _show_unsure(answer)
     elif answer.form != "span":
         for n, part in enumerate(answer.parts):
-            _line("" if n else "answer", Text(_one_line(part.text), style="bold green"))
+            _line("" if n else "answer", Text(_one_line(part.quote), style="bold green"))
             _line("in", Text(_where(part, answer)))
     else:
         start = answer.start - answer.passage_start
@@ -108,7 +108,9 @@ def _named(part: Part | Answer | Candidate, answer: Answer) -> str:
 
 def _where(part: Part | Answer, answer: Answer) -> str:
     place = f", {part.place}" if part.place is not None else ""
-    return f"{_named(part, answer)}{place} ({part.title}), characters {part.start} to {part.end}"
+    is_row = part.place is not None and part.place.cells
+    characters = "" if is_row else f", characters {part.start} to {part.end}"
+    return f"{_named(part, answer)}{place} ({part.title}){characters}"
 
 
 def _show_unsure(answer: Answer) -> None:
@@ -116,7 +118,7 @@ def _show_unsure(answer: Answer) -> None:
     _line("answer", Text(verdict(answer.absent, answer.parts), style="bold yellow"))
     for part in answer.parts:
         where = f", {part.place}" if part.place is not None else ""
-        _line("perhaps", Text(f"{_one_line(part.text)} ({part.score:.3f}, {_named(part, answer)}{where})"))
+        _line("perhaps", Text(f"{_one_line(part.quote)} ({part.score:.3f}, {_named(part, answer)}{where})"))
 
 
 def _one_line(text: str) -> str:
@@ -126,7 +128,7 @@ def _one_line(text: str) -> str:
 def further(answer: Answer) -> list[str]:
     """Returns the evidence besides the answer's own sentence."""
     assert answer.start is not None, "only an answer has evidence"
-    return [_one_line(one.text) for one in answer.evidence if not one.start <= answer.start < one.end]
+    return [_one_line(one.quote) for one in answer.parts if not one.start <= answer.start < one.end]
 
 
 def _score(answer: Answer) -> str:

@@ -1,5 +1,7 @@
 """`shardqa ls`, `show`, `search` and `rm`: the documents of a corpus, without asking anything."""
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -11,6 +13,7 @@ from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, 
 from shardqa.cli.output import NOTHING, PARTLY, end, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
+from shardqa.places import row_of
 from shardqa.schema import DocumentInfo, FoundPassage
 
 DOCUMENTS_SHOWN = 1_000  # documents of a list, unless more are asked for
@@ -92,25 +95,54 @@ def search(
         for n, passage in enumerate(result.passages, 1):
             where = f", {passage.place}" if passage.place is not None else ""
             corpus_too = f"{passage.corpus}: " if "," in result.corpus else ""
-            head = (
-                f"{corpus_too}{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
-            )
+            characters = "" if passage.written else f", characters {passage.start} to {passage.end}"
+            head = f"{corpus_too}{passage.document}{where} ({passage.title}){characters}"
             out.print(Text.assemble((f"{n:>3}  ", "dim"), (head, "bold"), (f"  {passage.score:.3f}", "dim")))
             out.print(Text.assemble("     ", marked(passage)))
     end(result.failed, bool(result.passages))
 
 
 def marked(passage: FoundPassage) -> Text:
-    """Returns a passage as one line, its highlights marked."""
-    text, after = Text(), 0
+    """Returns a passage as one line and a line for each row of a table, its highlights marked."""
+    text = Text()
+    for words, cells in _stretches(passage):
+        if cells:
+            text.append("\n     " * bool(text))
+        for piece, is_marked in _row_marked(words, row_of(cells)) if cells else words:
+            word = piece if out.is_terminal or not is_marked else f"{MARKS[0]}{piece}{MARKS[1]}"
+            text.append(_line(word), "bold green" if is_marked else "")
+    return text
+
+
+Pieces = list[tuple[str, bool]]  # words, and whether the question looks for them
+
+
+def _stretches(passage: FoundPassage) -> Iterator[tuple[Pieces, Sequence[tuple[str, str]]]]:
+    """Yields the parts of a passage between its marks, each with the cells of the row that it is."""
+    ends = [max(at, passage.start) - passage.start for at, _ in passage.places] + [len(passage.text)]
+    cells = [None, *(place.cells for _, place in passage.places)]
+    after = 0
+    for last, row in zip(ends, cells, strict=True):
+        if after < last:
+            yield _pieces(passage, after, last), row or ()
+        after = last
+
+
+def _pieces(passage: FoundPassage, after: int, last: int) -> Pieces:
+    pieces = Pieces()
     for mark in passage.highlights:  # in characters of the document
         start, end = mark.start - passage.start, mark.end - passage.start
-        words = passage.text[start:end]
-        text.append(_line(passage.text[after:start]))
-        text.append(_line(words) if out.is_terminal else f"{MARKS[0]}{_line(words)}{MARKS[1]}", "bold green")
-        after = end
-    text.append(_line(passage.text[after:]))
-    return text
+        if after <= start < last:
+            pieces += [(passage.text[after:start], False), (passage.text[start:end], True)]
+            after = end
+    return [*pieces, (passage.text[after:last], False)]
+
+
+def _row_marked(words: Pieces, row: str) -> Pieces:
+    """Returns a row as its cells, with those words marked that are marked in the sentence of it."""
+    marks = "|".join(re.escape(piece) for piece, is_marked in words if is_marked)
+    pieces = re.split(rf"\b({marks})\b", row) if marks else [row]
+    return [(piece, bool(n % 2)) for n, piece in enumerate(pieces)]
 
 
 def _line(text: str) -> str:

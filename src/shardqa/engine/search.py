@@ -141,6 +141,7 @@ def _found(passage: RankedPassage, record: dict[str, Any]) -> FoundPassage:
         score=passage.score,
         highlights=[Highlight(start=start, end=end, term=term) for start, end, term in record["highlights"]],
         place=record["place"],
+        places=record["places"],
         metadata=metadata.unpack(record["metadata"]),
         shard=passage.tag,
         node=passage.node,

@@ -14,5 +14,6 @@ def metadata_of(passage: FoundPassage) -> dict[str, Any]:
         "start": passage.start,
         "end": passage.end,
         "place": str(passage.place) if passage.place is not None else "",
+        "written": passage.written,
         "score": passage.score,
     }

@@ -68,6 +68,17 @@ def test_neighbours_are_one_part_with_the_likelier_ones_score() -> None:
     assert one.score == pytest.approx(scoring(PLAIN).evidence_chance(5.0, 0.0))
 
 
+def test_of_a_row_the_cells_are_quoted_and_within_a_cell_its_own_words() -> None:
+    """The text of a row is a sentence that shardqa wrote; an item of a list in a cell stands in the file."""
+    text = "Weser Stahl has City: Bremen; Goods: steel, coal."
+    cells = [("", "Weser Stahl"), ("City", "Bremen"), ("Goods", "steel, coal")]
+    read = reply(d0=replace(passage({0: 5.0}, text), places=[[0, {"row": 2, "cells": cells}]]))
+    (row,) = parts.supporting(parts.sentences_of([read]), candidates_of([read])[0])
+    assert (row.written, row.quote) == (True, "Weser Stahl · Bremen · steel, coal")
+    item = row.model_copy(update={"text": "coal"})
+    assert (item.written, item.quote) == (False, "coal")
+
+
 def test_another_documents_sentences_do_not_support_it() -> None:
     assert supporting(reply(d0=passage({0: 5.0}), e0=passage({3: 4.0}))) == ["It rained."]
 
