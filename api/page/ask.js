@@ -15,6 +15,7 @@ import { installOwnText } from "/static/own.js";
 const SUGGESTING = 4; // corpora whose headings are suggested at once
 const TRIED = 3; // headings that are offered as topics
 const TOPIC = /^\p{Lu}[\p{L}\p{N} ’',-]{2,46}[\p{L}?]$/u; // reads like a heading, not like a number or a name of a file
+const OWN = "mine"; // takes the visitor's texts where no corpus of theirs is chosen
 const N_BEST = 6; // candidates shown: the answer and five others
 
 // Questions to try on the corpus that is shipped; the last one it does not answer.
@@ -61,10 +62,11 @@ async function loadCorpora(wanted) {
   const isThere = last !== undefined && last.split(",").every((name) => name === "*" || listed.includes(name));
   const chosen = wanted || (isThere ? last : preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
   fillChoice(listed, chosen);
-  showCorpus();
+  showCorpus(false);
 }
 
-function showCorpus() {
+/** `isChoice`: the visitor has just chosen it, so texts go there, too, whatever was typed before. */
+function showCorpus(isChoice) {
   const chosen = chosenCorpora();
   const found = corpora.filter((known) => chosen.includes(known.name));
   const sum = (field) => found.reduce((total, one) => total + one[field], 0);
@@ -72,16 +74,12 @@ function showCorpus() {
     ? `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`
     : "no documents yet: add a text below";
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
-  if (found.length === 0) startOwn(chosen[0]);
+  if (found.length === 0) byId("own").open = true;
+  const into = chosen.length === 1 && !(chosen[0] in EXAMPLES) ? chosen[0] : OWN;
+  if (isChoice || !byId("into").value) byId("into").value = into;
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);
-}
-
-/** Where nothing can be asked yet, a text is to be added there. */
-function startOwn(name) {
-  byId("own").open = true;
-  if (corpora.length > 0) byId("into").value = name;
 }
 
 /** Questions are asked; of a topic, which is none, the passages are shown. */
@@ -105,7 +103,7 @@ function showRecent() {
   byId("recent").hidden = asked.length === 0;
   const again = ({ question: text, corpus: name }) => () => {
     choose(name);
-    showCorpus();
+    showCorpus(true);
     ask(text);
   };
   byId("recent")
@@ -221,14 +219,14 @@ form.addEventListener("submit", (event) => {
   const follows = last?.corpus === corpus.value && last.title && goesOn(question.value);
   ask(question.value, { within: follows ? last.title : null });
 });
-installChoice(showCorpus);
+installChoice(() => showCorpus(true));
 installCombobox(question, byId("suggestions"), {
   asked: () => recent().map((one) => one.question),
   titles: () => suggestions,
   again: (text) => {
     const { corpus: name } = recent().find((one) => one.question === text);
     choose(name);
-    showCorpus();
+    showCorpus(true);
     ask(text);
   },
 });
@@ -253,6 +251,7 @@ byId("forget").addEventListener("click", () => {
 /** Another corpus, or the same with other documents: nothing of the last question is shown any more. */
 async function freshCorpus(name) {
   question.value = "";
+  byId("into").value = "";
   await loadCorpora(name);
   document.body.classList.remove("asked");
   result.replaceChildren();
@@ -266,6 +265,7 @@ installCorpora({
   dropped: () => freshCorpus(null),
 });
 installOwnText(async (name) => {
+  if (name === corpus.value && result.hasChildNodes()) return loadCorpora(name); // the answer stays
   await freshCorpus(name);
   question.focus();
 });

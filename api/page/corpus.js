@@ -3,14 +3,16 @@
 import { byId, count, foreign, make, percent, plural, problemCard, readingOf } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { removeSoon } from "/static/undo.js";
+import { upload } from "/static/upload.js";
 
 const OFTEN = 1000; // ms between two looks, while files are being read
 const EVERY = 3000; // ms between two looks, while vectors are being made
 const SHOWN = 200; // rows at first, and by each press more
 const CHIPS = 12; // other corpora that are offered
+const AT_ONCE = 8; // removals under way
 const MOST = 10_000; // documents that are fetched to be sorted; of more, the first
 const ORDERS = {
-  title: (one, other) => nameOf(one).localeCompare(nameOf(other)),
+  title: (one, other) => nameOf(one).localeCompare(nameOf(other), undefined, { numeric: true }),
   passages: (one, other) => other.passages - one.passages,
   bytes: (one, other) => other.bytes - one.bytes,
 };
@@ -18,6 +20,9 @@ const ORDERS = {
 const name = decodeURIComponent(location.pathname.slice("/corpus/".length));
 let documents = [];
 let shown = SHOWN;
+let watched = null; // the timer of the next look at the tasks
+const ticked = new Set(); // documents
+const open = new Set(); // files whose documents are shown
 
 const nameOf = ({ title, id }) => title || id;
 
@@ -28,8 +33,10 @@ async function load() {
   byId("ask").href = `/?${new URLSearchParams({ corpus: name })}`;
   try {
     await look();
-    documents = [];
-    for await (const one of client.documents({ corpus: name, page: 1000 })) if (documents.push(one) >= MOST) break;
+    const found = [];
+    for await (const one of client.documents({ corpus: name, page: 1000 })) if (found.push(one) >= MOST) break;
+    documents = found;
+    ticked.clear();
     byId("choose").hidden = false;
     show();
   } catch (problem) {
@@ -72,7 +79,8 @@ async function watchTasks() {
   const tasks = await client.tasks({ corpus: name });
   const before = byId("tasks").children.length;
   byId("tasks").replaceChildren(...tasks.map(taskRow));
-  if (tasks.length > 0) setTimeout(() => watchTasks().catch(() => {}), OFTEN);
+  clearTimeout(watched);
+  if (tasks.length > 0) watched = setTimeout(() => watchTasks().catch(() => {}), OFTEN);
   else if (before > 0) await load();
 }
 
@@ -108,53 +116,144 @@ const isBehind = ({ encoded, passages }) => encoded !== null && encoded < passag
 
 const size = (bytes) => (bytes < 1e6 ? `${count(Math.ceil(bytes / 1e3))} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
-function show() {
-  const wanted = byId("find").value.trim().toLowerCase();
-  const fit = documents.filter((one) => `${one.title}\n${one.id}`.toLowerCase().includes(wanted)).sort(ORDERS[byId("sort").value]);
-  const heads = make("tr", {}, ["Document", "Passages", "Text", ""].map((text) => make("th", { scope: "col", class: text === "Passages" || text === "Text" ? "number" : null }, text || make("span", { class: "hidden" }, "Remove"))));
-  byId("documents").replaceChildren(fit.length > 0 ? make("table", {}, make("thead", {}, heads), make("tbody", {}, fit.slice(0, shown).map(row))) : make("p", { class: "quiet" }, wanted ? "No document has that in its title or name." : "No document is left."));
-  const more = make("button", { type: "button", class: "plain", click: () => ((shown += SHOWN), show()) }, "Show more");
-  byId("rest").hidden = fit.length <= shown && documents.length < MOST;
-  byId("rest").replaceChildren(`${count(Math.min(shown, fit.length))} of ${count(fit.length)}${documents.length < MOST ? "" : `, of the first ${count(MOST)} of the corpus`} `, fit.length > shown ? more : "");
+const HEADS = [["Document", null], ["Kind", null], ["Passages", "number"], ["Text", "number"]];
+
+/** Documents of one file stand as a row that opens; others by themselves. */
+function foldedRows(list) {
+  const files = Map.groupBy(list, (one) => one.origin || one.id);
+  return [...files.values()].map((of) => (of.length > 1 ? ofFile(of) : { ...of[0], of }));
 }
 
-function row(one) {
-  const address = `/document?${new URLSearchParams({ corpus: name, id: one.id })}`;
+/** A file as a document of the sizes of its documents. */
+function ofFile(of) {
+  const file = of[0].origin.split("/").at(-1).replace(/^upload:/, "");
+  const sum = (field) => of.reduce((total, one) => total + one[field], 0);
+  return { id: of[0].origin, title: file, passages: sum("passages"), bytes: sum("bytes"), of: of.sort(ORDERS.title) };
+}
+
+const kindOf = ({ id, of }) => ((of[0].origin || id).match(/\.([a-z0-9]{1,5})$/i)?.[1] ?? "text").toUpperCase();
+
+function show() {
+  const wanted = byId("find").value.trim().toLowerCase();
+  const fit = documents.filter((one) => `${one.title}\n${one.id}`.toLowerCase().includes(wanted));
+  const rows = foldedRows(fit).sort(ORDERS[byId("sort").value]);
+  const all = make("input", { type: "checkbox", "aria-label": "Select all", change: () => tick(all.checked ? fit : []) });
+  all.checked = fit.length > 0 && fit.every((one) => ticked.has(one));
+  const heads = HEADS.map(([text, look]) => make("th", { scope: "col", class: look }, text));
+  const last = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Remove"));
+  const head = make("tr", {}, make("th", { scope: "col" }, all), heads, last);
+  const table = () => make("table", {}, make("thead", {}, head), make("tbody", {}, rows.slice(0, shown).flatMap(rowsOf)));
+  const none = wanted ? "No document has that in its title or name." : "No document is left.";
+  byId("documents").replaceChildren(fit.length > 0 ? table() : make("p", { class: "quiet" }, none));
+  const more = make("button", { type: "button", class: "plain", click: () => ((shown += SHOWN), show()) }, "Show more");
+  byId("rest").hidden = rows.length <= shown && documents.length < MOST;
+  const bound = documents.length < MOST ? "" : `, of the first ${count(MOST)} documents of the corpus`;
+  const part = `${count(Math.min(shown, rows.length))} of ${count(rows.length)}${bound} `;
+  byId("rest").replaceChildren(part, rows.length > shown ? more : "");
+  byId("remove").hidden = ticked.size === 0;
+  byId("remove").textContent = `Remove ${plural(ticked.size, "document", "documents")}`;
+}
+
+/** A row, and where its file is open a row for each of its documents. */
+function rowsOf(one) {
+  const isFile = one.of.length > 1;
+  const isOpen = isFile && open.has(one.id);
+  const toggle = () => {
+    if (!open.delete(one.id)) open.add(one.id);
+    show();
+    byId("documents").querySelector(`[data-file="${CSS.escape(one.id)}"]`)?.focus();
+  };
+  const name = isFile
+    ? make("button", { type: "button", class: "plain", "aria-expanded": String(isOpen), "data-file": one.id, click: toggle }, [
+        foreign(one.title),
+        ` (${count(one.of.length)})`,
+      ])
+    : link(one);
+  const inner = (document) => row({ ...document, of: [document] }, link(document), "inner");
+  return [row(one, name), ...(isOpen ? one.of.slice(0, SHOWN).map(inner) : [])];
+}
+
+function link(one) {
   const below = one.title && one.title !== one.id ? make("small", {}, foreign(one.id)) : null;
+  return [make("a", { href: `/document?${new URLSearchParams({ corpus: name, id: one.id })}` }, foreign(nameOf(one))), below];
+}
+
+function row(one, inside, look = null) {
+  const click = () => remove(one.of, nameOf(one));
+  const box = make("input", { type: "checkbox", "aria-label": `Select ${nameOf(one)}`, change: () => tick(one.of, box.checked) });
+  box.checked = one.of.every((document) => ticked.has(document));
   return make(
     "tr",
-    {},
-    make("td", {}, make("a", { href: address }, foreign(nameOf(one))), below),
+    { class: look },
+    make("td", {}, box),
+    make("td", {}, inside),
+    make("td", {}, kindOf(one)),
     make("td", { class: "number" }, count(one.passages)),
     make("td", { class: "number" }, size(one.bytes)),
-    make("td", {}, remover(one)),
+    make("td", {}, make("button", { type: "button", class: "plain lesser", click, "aria-label": `Remove ${nameOf(one)}` }, "Remove")),
   );
 }
 
-function remover(one) {
-  return make("button", { type: "button", class: "plain lesser", click, "aria-label": `Remove ${nameOf(one)}` }, "Remove");
-  function click() {
-    documents = documents.filter((other) => other !== one);
+/** Ticks these documents, or no longer; without `is`, these alone. */
+function tick(some, is) {
+  if (is === undefined) ticked.clear();
+  for (const one of some) is === false ? ticked.delete(one) : ticked.add(one);
+  show();
+}
+
+/** Removes documents after the while in which that can be taken back. */
+function remove(some, what) {
+  const gone = new Set(some);
+  documents = documents.filter((one) => !gone.has(one));
+  for (const one of some) ticked.delete(one);
+  show();
+  byId("find").focus();
+  removeSoon(what, removeNow, back);
+
+  function back() {
+    documents.push(...gone);
     show();
-    byId("find").focus();
-    removeSoon(nameOf(one), remove, back);
   }
-  async function remove() {
+  async function removeNow() {
+    const left = [...some];
+    const next = async () => {
+      for (let one = left.pop(); one; one = left.pop()) {
+        await client.delete(one.id, { corpus: name });
+        gone.delete(one);
+      }
+    };
     try {
-      await client.delete(one.id, { corpus: name });
+      await Promise.all(Array.from({ length: AT_ONCE }, next));
       await look();
     } catch (problem) {
       back();
       byId("said").textContent = problem.message;
     }
   }
-  function back() {
-    documents.push(one);
-    show();
+}
+
+/** Files that are added here: the list of tasks shows how far each is. */
+async function add({ target }) {
+  const files = [...target.files];
+  target.value = "";
+  const said = [];
+  for (const file of files) {
+    byId("said").textContent = `Sending ${file.name} …`;
+    try {
+      const { signal } = new AbortController(); // it is cancelled in the list of tasks
+      const { results } = await upload(file, name, { sent: () => {}, step: () => watchTasks().catch(() => {}), signal });
+      said.push(...results.filter((one) => one.problem).map((one) => `${file.name}: ${one.problem.detail}`));
+    } catch (problem) {
+      said.push(`${file.name}: ${problem.message}`);
+    }
   }
+  await load();
+  if (said.length > 0) byId("said").textContent = said.join("; ");
 }
 
 byId("find").addEventListener("input", show);
 byId("sort").addEventListener("change", show);
+byId("files").addEventListener("change", add);
+byId("remove").addEventListener("click", () => remove([...ticked], plural(ticked.size, "document", "documents")));
 byId("choose").addEventListener("submit", (event) => event.preventDefault());
 load();

@@ -8,6 +8,7 @@ import { upload } from "/static/upload.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
 const LISTED = 20; // documents and reasons of one file that are listed
+const ROWS = /\.(csv|tsv|jsonl)(\.gz)?$/i; // files whose texts are their rows
 const TITLE = 70; // characters of a first line that serve as a title
 
 /** `added(corpus)` is called when new texts can be asked. */
@@ -48,7 +49,9 @@ function installDrop(dropped) {
   const veil = byId("drop");
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragenter", (event) => {
-    if (hasFiles(event)) veil.hidden = false;
+    if (!hasFiles(event)) return;
+    veil.querySelector("p").textContent = `Drop the files into ${byId("into").value.trim()}`;
+    veil.hidden = false;
   });
   addEventListener("dragover", (event) => {
     if (hasFiles(event)) event.preventDefault();
@@ -100,13 +103,25 @@ async function takeFile(file, corpus, row) {
     const texts = outcome.documents.slice(0, LISTED).map((one) => addedRow(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
     const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
-    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), texts);
-    return { documents: outcome.documents.length, passages };
+    const documents = outcome.documents.length;
+    const shown = documents > 1 ? [folded(file, documents, texts)] : texts;
+    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), shown);
+    return { documents, passages };
   } catch (problem) {
     if (problem.code === "cancelled") row.cancelled({});
     else row.ended("not added", [problem.message], []);
     return { documents: 0, passages: 0 };
   }
+}
+
+/** The texts of a file in one line that opens: the first of them, and where the others are. */
+function folded(file, documents, texts) {
+  const name = ROWS.test(file.name) ? "rows" : "texts";
+  const corpus = byId("into").value.trim();
+  const left = documents - texts.length;
+  const others = make("li", { hidden: left === 0 }, `and ${count(left)} more in `, make("a", { href: `/corpus/${corpus}` }, corpus));
+  const summary = make("summary", {}, foreign(file.name), ` in ${corpus}, ${plural(documents, name, name)}`);
+  return make("li", {}, make("details", {}, summary, make("ul", {}, texts, others)));
 }
 
 /** A line of the list of files: name, how much has been sent and stored, then its texts (one stands for the file) and what is left out. */
@@ -143,7 +158,7 @@ function fileRow(file) {
     row.classList.toggle("bad", texts.length === 0 && why.length > 0);
     row.classList.toggle("partly", texts.length > 0 && why.length > 0);
   };
-  byId("files-taken").prepend(row);
+  byId("files-taken").append(row);
   return row;
 }
 

@@ -265,6 +265,45 @@ def test_documents_of_a_corpus_are_found_opened_and_removed(page: "Page", http: 
     wait_until(lambda: http.get(weir).status_code == 404, "the page that was left removes it")
 
 
+ROWS = {"name": "boats.csv", "mimeType": "text/csv", "buffer": b"Boat,Hull\nPetrel,oak\nTern,steel\nSkua,pine\n"}
+
+
+def test_files_go_into_the_chosen_corpus_and_the_answer_stays(
+    answered: "Page", http: httpx.Client, filled: str
+) -> None:
+    answered.evaluate(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File(["Hull,Boat\\noak,Petrel\\npine,Skua"], "boats.csv"));
+            for (const name of ["dragenter", "drop"])
+                window.dispatchEvent(new DragEvent(name, {dataTransfer: transfer, bubbles: true, cancelable: true}));
+        }"""
+    )
+    assert answered.locator("#drop p").text_content() == f"Drop the files into {filled}"
+    answered.locator("#files-taken summary", has_text=f"boats.csv in {filled}, 2 rows").wait_for()
+    assert http.get(f"/v1/corpora/{filled}").json()["corpus"]["documents"] == 3
+    assert answered.locator(".answer-text").inner_text() == "Ada Holm"
+
+
+def test_rows_of_a_file_are_one_line_and_what_is_ticked_is_removed(
+    page: "Page", http: httpx.Client, filled: str
+) -> None:
+    page.goto(f"/corpus/{filled}")
+    page.locator("#files").set_input_files(ROWS)
+    page.get_by_role("button", name="boats.csv (3)").click()
+    page.get_by_role("link", name="boats.csv, row 4").wait_for()
+    assert page.locator("tbody tr").count() == 5
+    page.get_by_label("Select boats.csv", exact=True).check()
+    for word in ("Undo", None):
+        page.get_by_role("button", name="Remove 3 documents").click()
+        page.get_by_role("button", name="boats.csv (3)").wait_for(state="detached")
+        if word:
+            page.get_by_role("button", name=word).click()
+            page.get_by_label("Select boats.csv", exact=True).check()
+    page.goto("about:blank")
+    wait_until(lambda: http.get(f"/v1/corpora/{filled}").json()["corpus"]["documents"] == 1, "the rows are removed")
+
+
 def test_the_cluster_page_shows_every_shard(page: "Page", http: httpx.Client) -> None:
     page.goto("/cluster")
     page.get_by_text("all slots are served").wait_for()
@@ -332,7 +371,7 @@ def test_axe_finds_nothing(open_page: OpenPage, api: Server, filled: str, scheme
             summary.click()
         if page.locator(".why").count():
             page.locator(".why details.more").evaluate("details => { details.open = true; }")
-            page.locator(".why svg.graph").wait_for()
+            page.locator(".why .ranks").wait_for()
         found = axe_module.Axe().run(page, options={"resultTypes": ["violations"], **rules}).response["violations"]
         assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == [], path
 
