@@ -31,6 +31,7 @@ const EXAMPLES = {
 let asking = null; // AbortController of the question under way
 let last = null; // {title, corpus} of the last answer
 let corpora = [];
+let silent = []; // nodes that did not answer: counts are without their documents
 let suggestions = []; // titles and headings of the corpora that are chosen
 let loads = 0; // how often the corpora were asked for: only the last reply counts
 let loaded = Promise.resolve(); // done when the choice of corpora stands: a quick first question waits for it
@@ -55,6 +56,7 @@ async function loadCorpora(wanted) {
     return;
   }
   corpora = known.corpora;
+  silent = known.failed;
   const listed = corpora.map((one) => one.name);
   const own = listed.filter((name) => !(name in EXAMPLES)); // the example never goes before these
   const preferred = own.length > 0 ? own : listed;
@@ -70,9 +72,11 @@ function showCorpus(isChoice) {
   const chosen = chosenCorpora();
   const found = corpora.filter((known) => chosen.includes(known.name));
   const sum = (field) => found.reduce((total, one) => total + one[field], 0);
-  byId("size").textContent = found.length > 0
-    ? `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`
-    : "no documents yet: add a text below";
+  const sizes = `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`;
+  byId("size").textContent = found.length > 0 ? sizes : "no documents yet: add a text below";
+  const names = silent.join(" and ");
+  byId("silent").hidden = silent.length === 0;
+  byId("silent").textContent = `${names} ${silent.length > 1 ? "do" : "does"} not answer: all counts are without the documents there.`;
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
   if (found.length === 0) byId("own").open = true;
   const into = chosen.length === 1 && !(chosen[0] in EXAMPLES) ? chosen[0] : OWN;

@@ -1,9 +1,12 @@
 """A node that is killed, or hangs, while it is asked and ingested into: the others answer, and nothing is lost."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -85,6 +88,13 @@ def still(cluster: LocalCluster, number: int) -> Iterator[str]:
         yield f"127.0.0.1:{port_of(cluster, number)}"
 
 
+def cli(cluster: LocalCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "SHARDQA_REDIS": cluster.seed()}
+    return subprocess.run(
+        [sys.executable, "-m", "shardqa", *words], env=env, capture_output=True, text=True, timeout=90, check=False
+    )
+
+
 async def answers(engine: Engine) -> list[Answer]:
     return [await engine.ask(question, fresh=True) for question in QUESTIONS]
 
@@ -106,6 +116,13 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     towns = towns_on(engine, port_of(doomed, 1))
     with down(doomed, 1) as victim:
         partial = await answers(engine)
+        listed, overview = (cli(doomed, *words) for words in (["ls", "--corpus", "towns", "--json"], []))
+        some = [towns[0], next(town for town in TOWNS if town not in towns)]
+        shown = [cli(doomed, "show", town, "--corpus", "towns").returncode for town in some]
+    assert (listed.returncode, json.loads(listed.stdout)["failed"]) == (4, [victim])
+    assert {one["id"] for one in json.loads(listed.stdout)["documents"]} == {*TOWNS} - {*towns}
+    assert (overview.returncode, "at least" in overview.stdout, victim in overview.stderr) == (4, True, True)
+    assert shown == [4, 0]
     assert {(answer.partial, *answer.failed) for answer in partial} == {(True, victim)}
     for town, name, answer in zip(TOWNS, NAMES, partial, strict=True):
         assert town in towns or answer.answer == name

@@ -8,13 +8,15 @@ import typer
 from rich.text import Text
 
 from shardqa.cli.connection import filter_of, with_engine
+from shardqa.cli.faults import report
 from shardqa.cli.ingest import PUT_SECONDS
 from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, end, out, print_json, print_table, say
 from shardqa.engine import Engine
-from shardqa.errors import UnknownDocument
+from shardqa.engine.catalogue import MAX_PAGE
+from shardqa.errors import ClusterUnavailable, UnknownDocument
 from shardqa.places import row_of
-from shardqa.schema import DocumentInfo, FoundPassage
+from shardqa.schema import Document, DocumentInfo, FoundPassage
 
 DOCUMENTS_SHOWN = 1_000  # documents of a list, unless more are asked for
 MARKS = ("»", "«")  # around the question's words where there is no colour
@@ -33,23 +35,32 @@ def ls(
     """
     settings = target.settings(corpus=corpus)
 
-    async def work(engine: Engine) -> list[DocumentInfo]:
-        documents = []
-        async for document in engine.catalogue.every_document(settings.corpus):
-            documents.append(document)
-            if limit and len(documents) > limit:
-                break
-        return documents
+    async def work(engine: Engine) -> tuple[list[DocumentInfo], list[str]]:
+        documents, failed, cursor = list[DocumentInfo](), set[str](), None
+        while True:
+            page = await engine.catalogue.documents(settings.corpus, cursor, MAX_PAGE)
+            documents += page.documents
+            failed.update(page.failed)
+            cursor = page.cursor
+            if cursor is None or (limit and len(documents) > limit):
+                return documents, sorted(failed)
 
-    documents = with_engine(settings, work)
-    first = documents[: limit or None]
+    documents, failed = with_engine(settings, work)
+    first = sorted(documents[: limit or None], key=_in_order)
     if as_json:
-        print_json({"corpus": settings.corpus, "documents": [document.model_dump(mode="json") for document in first]})
+        listed = [document.model_dump(mode="json") for document in first]
+        print_json({"corpus": settings.corpus, "documents": listed, "partial": bool(failed), "failed": failed})
     else:
         rows = [(document.id, document.title, document.passages, document.bytes, document.source) for document in first]
         print_table(("id", "title", "passages", "bytes", "source"), rows)
     if len(documents) > len(first):
         say(f"there are more than {limit:,}; --limit 0 lists all")
+    end(failed, True)
+
+
+def _in_order(document: DocumentInfo) -> list[tuple[int, str]]:
+    """Sorts by id, its numbers as such: row 10 of a file after row 9."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,18})", document.id)]
 
 
 @on_cluster
@@ -64,7 +75,17 @@ def show(
     Example: shardqa show lake-ysolde.md --corpus seeds
     """
     settings = target.settings(corpus=corpus)
-    document = with_engine(settings, lambda engine: engine.documents.get(settings.corpus, id))
+
+    async def work(engine: Engine) -> Document | ClusterUnavailable | None:
+        try:
+            return await engine.documents.get(settings.corpus, id)
+        except ClusterUnavailable as fault:
+            return fault
+
+    document = with_engine(settings, work)
+    if isinstance(document, ClusterUnavailable):  # of a cluster that answers
+        report(document)
+        raise typer.Exit(PARTLY)
     if document is None:
         raise UnknownDocument(f"there is no document {id!r} in the corpus {settings.corpus!r}; 'shardqa ls' lists them")
     if as_json:

@@ -2,22 +2,25 @@
 
 import shardqa
 from shardqa.cli.connection import settings_of, with_engine
-from shardqa.cli.output import counted
+from shardqa.cli.output import counted, end
 from shardqa.errors import ClusterUnavailable
 
 ALL = ("shardqa --help", "shows all commands")
 
 
 def overview() -> None:
-    """Prints the overview. Raises WrongSetting."""
+    """Prints the overview. Raises WrongSetting; exits with 4 where a node does not answer."""
     settings = settings_of(None, None, None)
     try:
-        corpora = with_engine(settings, lambda engine: engine.catalogue.corpora()).corpora
+        known = with_engine(settings, lambda engine: engine.catalogue.corpora())
     except ClusterUnavailable:
         state = f"there is no cluster at {settings.redis}"
         steps = [("shardqa demo", "starts one with example documents, and asks it"), ("shardqa up", "starts one"), ALL]
+        failed = list[str]()
     else:
-        names = ", ".join(f"{one.name} ({counted(one.documents, 'document')})" for one in corpora)
+        corpora, failed = known.corpora, known.failed
+        least = "at least " if failed else ""
+        names = ", ".join(f"{one.name} ({least}{counted(one.documents, 'document')})" for one in corpora)
         state = f"the cluster at {settings.redis} has {names or 'no documents yet'}"
         corpus = corpora[0].name if corpora else "NAME"
         steps = [
@@ -28,3 +31,4 @@ def overview() -> None:
     width = max(len(command) for command, _ in steps)
     print(f"shardqa {shardqa.__version__}: question answering inside Redis Cluster\n{state}\n")
     print("\n".join(f"  {command:<{width}}  {what}" for command, what in steps))
+    end(failed, True)
