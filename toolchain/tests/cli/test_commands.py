@@ -28,6 +28,7 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "export": ["nowhere", "--out", "out"], "quantize": ["nowhere", "--out", "out"],
     "dequantize": ["nowhere", "--out", "out"], "mix": ["nowhere.toml", "--out", "out"],
     "verify": ["nowhere", "nowhere"], "curve": ["nowhere"],
+    "ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"],
     "package": ["nowhere", "--out", "out"],
     "encoder": ["nowhere", "--out", "out"],
 }  # fmt: skip

@@ -11,6 +11,7 @@ from shardqa_toolchain.cli import (
     encoder,
     eval,
     evidence,
+    ladder,
     packaging,
     times,
     training,
@@ -42,6 +43,7 @@ app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)
 app.command("encoder")(encoder.encoder)
 app.command("verify")(conversion.verify)
+app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
 
 
