@@ -215,7 +215,6 @@ def model_runs(times: int) -> ModelRuns:
 @contextmanager
 def serving(metrics: Metrics) -> Iterator[str]:
     """HOST:PORT of /metrics alone."""
-
     scrapes: list[int] = []
 
     class Tell(BaseHTTPRequestHandler):

@@ -7,7 +7,6 @@ import networkx
 import pytest
 
 from shardqa.worker.frames import Type
-from tests.unit.test_words import PARTICIPLES
 
 SOURCE = Path(__file__).parents[2] / "module" / "src"
 KNOWN = {"core": {"core"}, "ai": {"ai", "core"}, "gears": {"gears", "core"}}
@@ -38,14 +37,6 @@ def test_no_more_than_two_files_call_each_other_in_a_ring() -> None:
     graph = networkx.DiGraph((file, other) for file, others in calls().items() for other in others)
     assert len(graph) > 40
     assert not [sorted(ring) for ring in networkx.strongly_connected_components(graph) if len(ring) > 2]
-
-
-def test_no_parameter_field_or_variable_is_a_participle() -> None:
-    declared = re.compile(rf"\w[\w ]*[ *]+({'|'.join(sorted(PARTICIPLES))})\b(?= ?[,;)=\[])")
-    paths = sorted(SOURCE.rglob("*.[ch]"))
-    assert not [
-        f"{path.name}: {name}" for path in paths for name in declared.findall(NO_CODE.sub(" ", path.read_text()))
-    ]
 
 
 def test_frames_have_the_same_types_in_c_in_the_worker_and_on_their_page() -> None:
