@@ -38,7 +38,7 @@ def exported(file: Path, layers: int, changed: float = 0.0) -> Path:
             inputs = [f"rows.{n}", f"onnx::MatMul_{n}"]
             model.graph.node.append(helper.make_node("MatMul", inputs, [f"unused.{n}"], node))
             model.graph.initializer.append(numpy_helper.from_array(value[:1], inputs[0]))
-            own, value = inputs[1], value.T + np.float32(changed) * np.sign(value.T)
+            own, value = inputs[1], (value.T + changed * np.sign(value.T)).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(value), own))
     onnx.save(model, file)
     return file

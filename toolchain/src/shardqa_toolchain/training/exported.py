@@ -33,17 +33,17 @@ LEAST_COSINE = 0.999  # of a row's mean states, in the file and in the checkpoin
 STATES = "last_hidden_state"
 
 
-def adopt_exported(file: Path, words: Path, out: Path) -> None:
+def adopt_exported(source: Path, words: Path, out: Path) -> None:
     """Write the encoder in an ONNX file to ``out`` as a checkpoint with the tokenizer of ``words``.
 
     Raises BadModel for a file that is no such encoder and where the vectors of both differ, BadData and SetupError as
     `folders.written_atomically` does.
     """
-    weights = _weights(read_onnx(file))
+    weights = _weights(read_onnx(source))
     layers = {int(found[1]) for name in weights if (found := re.match(r"encoder\.layer\.(\d+)\.", name))}
     table, widen = "embeddings.word_embeddings.weight", "encoder.layer.0.intermediate.dense.weight"
     if missing := {table, widen} - weights.keys():
-        raise BadModel(f"{file} has no {missing.pop()}; torch's exports of encoders with BERT's names are read")
+        raise BadModel(f"{source} has no {missing.pop()}; torch's exports of encoders with BERT's names are read")
     hidden = weights[table].shape[1]
     settings = {
         "architectures": ["BertModel"],
@@ -62,11 +62,11 @@ def adopt_exported(file: Path, words: Path, out: Path) -> None:
         save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
         (folder / CONFIG_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         shutil.copyfile(words / TOKENIZER_FILE, folder / TOKENIZER_FILE)
-        least = _least_cosine(file, folder)
+        least = _least_cosine(source, folder)
         if least < LEAST_COSINE:
-            raise BadModel(f"vectors of {file} and of the checkpoint made of it have cosines of {least:.4f} only")
+            raise BadModel(f"vectors of {source} and of the checkpoint made of it have cosines of {least:.4f} only")
         step = cards.CardStep("adopt", {"words": sha256(words / TOKENIZER_FILE)}, {"least_cosine": round(least, 6)})
-        cards.derive(file, folder, step, out.name)
+        cards.derive(source, folder, step, out.name)
 
 
 def _weights(model: ModelProto) -> dict[str, NDArray[np.float32]]:
