@@ -3,6 +3,10 @@ other words; then `shardqa-models encoder build/encoder-v2 --out build/encoder-v
 
     OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/encoder-v2.py --minutes 70
 
+An encoder of twelve layers is made so of e5-small-v2 (reader-v5.py says where that comes from), twice as long:
+
+    ... encoder-v2.py --start build/e5-small-v2 --out build/encoder-v3 --minutes 140
+
 The first round's batches hold pairs of one source; each later round's hold passages that lie near to one another by the
 network as it is then, so that the others of a batch are hard negatives. The rate falls to 0 at the end of the time; a
 state is kept every ten minutes, and the same command goes on from it.
@@ -15,6 +19,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import questions
@@ -33,7 +38,6 @@ from shardqa_toolchain.conversion.embedding import packaged
 from shardqa_toolchain.training import loop
 from shardqa_toolchain.training.network import Encoder, Sizes, load_encoder, tensors
 
-WORK, OUT = Path("build/encoder-v2.work"), Path("build/encoder-v2")
 REPEATS = {"text": 1, "other": 2, "aloud": 2, "keywords": 1}  # how often a kind of question is learnt from in a pass
 SQUAD, DOMAINS = 1_800, 500  # pairs of SQuAD, and of each other set: so that nothing is forgotten
 PAIRS = 64  # of a batch
@@ -71,17 +75,17 @@ def pairs(passages: int | None = None) -> dict[str, list[Pair]]:
 
 
 class Training:
-    def __init__(self, minutes: float, steps: int | None = None) -> None:
-        self.tokenizer = Tokenizer.load("models/reader-v4-int8")
-        start = Checkpoint.load(packaged())
+    def __init__(self, folder: Path, work: Path, minutes: float, steps: int | None = None) -> None:
+        self.tokenizer, self.work = Tokenizer.load("models/reader-v4-int8"), work
+        start = Checkpoint.load(folder)
         self.network = Encoder(Sizes.of(start.config, start.weights))
         load_encoder(self.network, start.weights)
         self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True
         )
         self.step, self.spent, self.began, self.seconds, self.steps = 0, 0.0, time.monotonic(), minutes * 60, steps
-        if (WORK / "state.pt").exists():
-            state = torch.load(WORK / "state.pt", weights_only=True)
+        if (work / "state.pt").exists():
+            state = torch.load(work / "state.pt", weights_only=True)
             self.network.load_state_dict(state["network"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.spent = state["step"], state["spent"]
@@ -140,8 +144,8 @@ class Training:
     def save(self) -> None:
         spent = self.spent + time.monotonic() - self.began
         state = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
-        torch.save({**state, "step": self.step, "spent": spent}, WORK / "state.new")
-        (WORK / "state.new").replace(WORK / "state.pt")
+        torch.save({**state, "step": self.step, "spent": spent}, self.work / "state.new")
+        (self.work / "state.new").replace(self.work / "state.pt")
 
 
 def mixed(group: Sequence[Pair], dice: random.Random) -> Iterator[list[Pair]]:
@@ -157,11 +161,14 @@ def main(
     minutes: float = typer.Option(70.0, help="Time of the whole run, over all commands."),
     steps: int | None = typer.Option(None, help="End after so many steps instead: for a learning curve."),
     passages: int | None = typer.Option(None, help="Learn from so many of the asked passages: the same."),
+    start: Annotated[Path | None, typer.Option(help="The checkpoint to begin at, all-MiniLM-L6-v2 if none.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("build/encoder-v2"),
 ) -> None:
     """Train, and write the checkpoint."""
-    WORK.mkdir(parents=True, exist_ok=True)
+    start, work = start or packaged(), out.with_name(f"{out.name}.work")
+    work.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(3)
-    run, groups, last_save = Training(minutes, steps), pairs(passages), time.monotonic()
+    run, groups, last_save = Training(start, work, minutes, steps), pairs(passages), time.monotonic()
     while run.left > 0:
         turn = max(0, 1 + (run.step - FIRST) // ROUND)
         dice = random.Random(turn)
@@ -177,10 +184,10 @@ def main(
                 last_save = time.monotonic()
         print(json.dumps({"round": turn, "step": run.step, "loss": round(float(np.mean(losses)), 4)}), flush=True)
     run.save()
-    OUT.mkdir(exist_ok=True)
+    out.mkdir(exist_ok=True)
     for name in ("config.json", "tokenizer.json"):
-        shutil.copyfile(packaged() / name, OUT / name)
-    save_file(tensors(run.network), OUT / "model.safetensors", {"format": "pt"})
+        shutil.copyfile(start / name, out / name)
+    save_file(tensors(run.network), out / "model.safetensors", {"format": "pt"})
 
 
 if __name__ == "__main__":
