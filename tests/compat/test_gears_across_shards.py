@@ -88,10 +88,6 @@ def test_a_key_that_is_not_there_is_not_counted(shards: list[Redis]) -> None:
     assert results(shards, "GB('KeysReader').count().run('across:a:1')") == ["1"]
 
 
-def test_a_part_that_takes_longer_than_five_seconds_is_not_lost(shards: list[Redis]) -> None:
-    assert len(results(shards, "import time\n" + everywhere(".foreach(lambda x: time.sleep(6))"))) == 3
-
-
 RECORDS = """
 import collections, decimal, datetime, math
 import numpy
