@@ -4,12 +4,16 @@ The cluster lives for the whole session: each test uses a corpus of its own (fix
 processes have one, and run all tests that share it; any other file stays whole in one process.
 """
 
+import io
+import json
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +141,40 @@ async def engine(settings: Settings) -> AsyncIterator["Engine"]:
 def corpus(request: pytest.FixtureRequest) -> str:
     """A corpus name no other test has."""
     return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:40].strip("-") + f"-{time.monotonic_ns() % 10**9}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Output]:
+    """Runs the command line in this process: `program("ask", "Who?", SHARDQA_REDIS=seed, code=1)`."""
+
+    from shardqa import cli  # imported where it is used: most unit tests need no program
+
+    def run(*words: str, code: int = 0, stdin: str = "", **environment: str) -> Output:
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("SHARDQA_")]:
+                patch.delenv(name)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["shardqa", *words])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            with pytest.raises(SystemExit) as exit:
+                cli.main()
+        output = Output(*capsys.readouterr())
+        assert int(exit.value.code or 0) == code, output.stdout + output.stderr
+        return output
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
 """Synonyms and pinned answers of a corpus, over HTTP and from files."""
 
-import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -11,6 +9,7 @@ import pytest
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine.corpus_words import rules_of, with_synonyms
 from tests.api.conftest import problem
+from tests.conftest import Output
 
 SYNONYMS = """# what people say here, and what the handbook says
 pto, paid time off
@@ -63,14 +62,13 @@ def right_answers(http: httpx.Client, corpus: str) -> list[str]:
 
 
 def test_acronyms_are_answered_once_the_corpus_knows_them(
-    http: httpx.Client, handbook: str, cluster: LocalCluster, tmp_path: Path
+    http: httpx.Client, handbook: str, cluster: LocalCluster, tmp_path: Path, program: Callable[..., Output]
 ) -> None:
     before = right_answers(http, handbook)
     file = tmp_path / "synonyms.txt"
     file.write_text(SYNONYMS)
-    command = ["corpus", "set", f"synonyms={file}", "--corpus", handbook, "--redis", cluster.seed(), "--json"]
-    done = subprocess.run([sys.executable, "-m", "shardqa", *command], capture_output=True, check=True)
-    assert json.loads(done.stdout) == {"corpus": handbook, "synonyms": 8}
+    words = ("corpus", "set", f"synonyms={file}", "--corpus", handbook, "--redis", cluster.seed(), "--json")
+    assert program(*words).json == {"corpus": handbook, "synonyms": 8}
     http.put(f"/v1/corpora/{handbook}/words", json=http.get(f"/v1/corpora/{handbook}/words").json())
     after = right_answers(http, handbook)
     print(f"right: {len(before)} of {len(ASKED)} without, {len(after)} with synonyms")

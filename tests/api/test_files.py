@@ -2,9 +2,8 @@
 
 import io
 import json
-import subprocess
-import sys
 import zipfile
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -13,6 +12,7 @@ from shardqa import keys
 from shardqa.cluster.local import LocalCluster
 from shardqa.files import formats
 from tests.api.conftest import KeyOf, Server, bearer, cluster_client, problem
+from tests.conftest import Output
 from tests.unit.house import ROOT
 
 PAGE = (
@@ -87,11 +87,12 @@ def test_a_key_with_a_filter_gets_no_file_that_holds_other_documents(
         problem(http.get("/v1/files/b.csv/2", params=where), 404, "no_file")
 
 
-def test_a_corpus_keeps_no_files_where_it_is_told_so(http: httpx.Client, corpus: str, cluster: LocalCluster) -> None:
+def test_a_corpus_keeps_no_files_where_it_is_told_so(
+    http: httpx.Client, corpus: str, cluster: LocalCluster, program: Callable[..., Output]
+) -> None:
     put(http, corpus, "mill.txt", b"It was built in 1871.")
-    command = ["corpus", "set", "keep_files=off", "--corpus", corpus, "--redis", cluster.seed(), "--json"]
-    done = subprocess.run([sys.executable, "-m", "shardqa", *command], capture_output=True, check=True)
-    assert json.loads(done.stdout) == {"corpus": corpus, "keep_files": False}
+    words = ("corpus", "set", "keep_files=off", "--corpus", corpus, "--redis", cluster.seed(), "--json")
+    assert program(*words).json == {"corpus": corpus, "keep_files": False}
     put(http, corpus, "weir.txt", b"The weir is new.")
     documents = [http.get(f"/v1/documents/{name}.txt", params={"corpus": corpus}).json() for name in ("mill", "weir")]
     assert [one["has_file"] for one in documents] == [True, False]

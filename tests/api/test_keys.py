@@ -1,8 +1,6 @@
 """API keys: who may do what, over real HTTP."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,6 +30,7 @@ from tests.api.conftest import (
     running_api,
     store_key,
 )
+from tests.conftest import Output
 from tests.nodes import free_port, wait_until
 
 QUESTION = "Who built the mill?"
@@ -190,29 +189,26 @@ def test_processes_count_the_requests_of_a_key_together(cluster: LocalCluster, l
     assert count < 20, "one that counted alone would serve them all"
 
 
-def program(cluster: LocalCluster, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "shardqa", *words, "--redis", cluster.seed()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 def test_keys_are_made_listed_and_revoked_on_the_command_line(
-    cluster: LocalCluster, locked: Server, filled: str
+    cluster: LocalCluster, locked: Server, filled: str, program: Callable[..., Output]
 ) -> None:
-    words = ("keys", "create", "intranet", "--scope", "ask", "--corpus", filled, "--expires", "90d", "--json")
-    key = json.loads(program(cluster, *words).stdout)
-    listed = json.loads(program(cluster, "keys", "ls", "--json").stdout)
+    def keys(*words: str, code: int = 0) -> Output:
+        return program("keys", *words, "--redis", cluster.seed(), code=code)
+
+    key = keys("create", "intranet", "--scope", "ask", "--corpus", filled, "--expires", "90d", "--json").json
+    listed = keys("ls", "--json").json
     mine = next(one for one in listed if one["id"] == key["id"])
     assert (mine["name"], mine["scopes"], mine["corpora"]) == ("intranet", ["ask"], [filled])
     assert key["key"].startswith(f"sq-{key['id']}-")
     assert key["key"].removeprefix(f"sq-{key['id']}-") not in json.dumps(listed)
     awaited(lambda: ask(locked, filled, key["key"]), lambda reply: reply.status_code == 200)
-    assert program(cluster, "keys", "rm", key["id"]).returncode == 0
+    keys("rm", key["id"])
     reply = awaited(lambda: ask(locked, filled, key["key"]), lambda reply: reply.status_code != 200)
     problem(reply, 401, "key_refused")
-    gone = program(cluster, "keys", "rm", key["id"], "--json")
-    assert (gone.returncode, json.loads(gone.stdout)) == (1, {"removed": {key["id"]: False}})
+    gone = keys("rm", key["id"], "--json", code=1)
+    assert gone.json == {"removed": {key["id"]: False}}
     assert "keys ls" in gone.stderr
-    wrong = program(cluster, "keys", "create", "x", "--scope", "ask", "--scope", "admin", "--filter", '{"title": "a"}')
+    wrong = keys("create", "x", "--scope", "ask", "--scope", "admin", "--filter", '{"title": "a"}', code=2)
     assert "for asking only" in wrong.stderr
 
 

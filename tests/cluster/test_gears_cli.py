@@ -15,7 +15,7 @@ from redis import RedisCluster
 from shardqa.cli import completion
 from shardqa.cli.gears import app as gears
 from shardqa.cluster.local import LocalCluster
-from tests.cluster.conftest import Output
+from tests.conftest import Output
 from tests.nodes import wait_until
 
 Run = Callable[..., str]
