@@ -1,6 +1,6 @@
 """Fixtures of all tests: one node, a node with a replica, a cluster of three shards with functions and reader.
 
-The cluster lives for the whole session: each test uses a corpus of its own (fixture `corpus`). Three of the parallel
+The cluster lives for the whole session: each test uses a corpus of its own (fixture `corpus`). Four of the parallel
 processes have one, and run all tests that share it; any other file stays whole in one process.
 """
 
@@ -42,11 +42,13 @@ GROUPS = {"api": "api", "cluster": "cluster", "faults": "cluster"}  # folder -> 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has tests that share nodes run in three processes at most, and begin first: they take longest."""
+    """Has tests that share nodes run in four processes at most, and begin first: they take longest."""
     for item in items:
-        if not SHARED.isdisjoint(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & SHARED:
             folder = item.path.relative_to(ROOT).parts[1]
-            item.add_marker(pytest.mark.xdist_group(GROUPS.get(folder, "compat")))
+            group = "page" if "browser" in fixtures else GROUPS.get(folder, "compat")
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
