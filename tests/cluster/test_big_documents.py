@@ -53,7 +53,7 @@ def test_a_small_document_does_not_wait_for_many_big_ones_on_its_shard(shards: S
     owned = (name for n in count() if shards.redis(shards.doc(name := f"big-{n}")) is small)
     big = [shards.doc(name) for name in islice(owned, MANY)]
     connections = [small.connection_pool.get_connection() for _ in big]
-    texts = [story(800_000, n) for n in range(MANY)]
+    texts = [story(400_000, n) for n in range(MANY)]
     for key, text, connection in zip(big, texts, connections, strict=True):
         connection.send_command("RG.TRIGGERONKEY", "Ingest", key, "text", text)
     shards.ingest("small", "The mill at Hallow Ford ground rye.")

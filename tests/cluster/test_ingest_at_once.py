@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ from tests.nodes import wait_until
 PAGES, ROWS = 60, 1_500
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pages, which travel one by one, a table, whose rows travel together, and a text of many passages."""
-    folder = tmp_path / "files"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("files")
     for n in range(PAGES):
         (folder / f"page-{n}.md").write_text(f"# Page {n}\n\n{story(900, n)}\n")
     rows = (f"Ferry {n},{n % 40},{n * 7} crowns\n" for n in range(ROWS))
@@ -48,11 +48,12 @@ def keys_of(shards: Shards) -> int:
     return sum(shards.client.dbsize(target_nodes=node) for node in shards.client.get_primaries())
 
 
-@pytest.fixture
-def alone(cluster: LocalCluster, shards: Shards, files: Path) -> dict[str, Any]:
-    """Returns what one ingest leaves."""
-    assert ingesting(cluster, f"{shards.corpus}-alone", files).wait(300) == 0
-    whole = stored(shards, f"{shards.corpus}-alone")
+@pytest.fixture(scope="module")
+def alone(cluster: LocalCluster, files: Path) -> dict[str, Any]:
+    """What one ingest leaves."""
+    with closing(Shards(cluster, "alone")) as shards:
+        assert ingesting(cluster, "alone", files).wait(300) == 0
+        whole = stored(shards, "alone")
     assert len(whole) > PAGES + ROWS
     return whole
 
