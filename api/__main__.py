@@ -89,8 +89,9 @@ async def _check_keys(settings: Settings) -> None:
     except (ShardqaError, RedisError, OSError):
         return
     if not keys:
+        reason = "SHARDQA_HTTP_KEYS=all" if is_loopback(settings.http_host) else "others can reach it, so it"
         raise ValueError(
-            f"{settings.http_host} can be reached by others, and there is no key for them: make one with "
+            f"{settings.http_host}: {reason} asks for keys, and there is none: make one with "
             "'shardqa keys create NAME --scope ask', or set SHARDQA_HTTP_KEYS=none where a proxy checks who may come"
         )
 

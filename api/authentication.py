@@ -1,6 +1,7 @@
 """Keys of the API: who asks, and whether his key is good for what a route needs.
 
-Loopback needs no key, unless SHARDQA_HTTP_KEYS says so; one that it sends is judged all the same. Keys are read from
+Loopback needs no key, unless SHARDQA_HTTP_KEYS says so; whatever Authorization it sends is judged
+all the same, so that a wrong key has no more rights than a right one. Keys are read from
 Redis as a whole, at most every TRUSTED seconds, so a request costs no round trip and a revoked key is refused within
 that time. One event loop.
 """
@@ -37,7 +38,7 @@ class Authentication:
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
         """
         headers = Headers(scope=scope).getlist("authorization")
-        if self._is_open(scope) and not self._is_tried(headers):
+        if self._is_open(scope) and not (headers and self._who_needs_one == "others"):
             return None
         if not headers:
             raise KeyWanted("this request needs a key: send 'Authorization: Bearer sq-…'")
@@ -57,15 +58,11 @@ class Authentication:
             self._who_needs_one == "others" and client is not None and is_loopback(client[0])
         )
 
-    def _is_tried(self, headers: list[str]) -> bool:
-        """Whether somebody who needs no key sends one of ours: it is judged. A proxy's own credentials are not."""
-        return self._who_needs_one == "others" and any(_secret(header) for header in headers)
-
     async def _of_header(self, header: str) -> ApiKey:
         parts = _secret(header)
         key = (await self._keys.current()).get(parts.id) if parts else None
         if parts is None or key is None or not parts.opens(key):
-            raise KeyRefused("the key sent is unknown, or was revoked")
+            raise KeyRefused("what Authorization has is no key, or one that is unknown or was revoked")
         if key.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {key.id} expired at {key.expires:%Y-%m-%d %H:%M} UTC")
         return key

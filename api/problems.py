@@ -52,6 +52,10 @@ TITLES: Mapping[str, tuple[str, str]] = {
         "A part of the cluster is missing",
         "GET /readyz says what is missing; try again once it is ready.",
     ),
+    "user_refused": (
+        "Redis refuses the server's user",
+        "Give the user its password and the rights that docs/operating.md lists; try again then.",
+    ),
     "corpus_dropping": ("The corpus is being dropped", "GET /v1/corpora/{corpus} is 404 once it is gone; then add."),
     "document_too_large": ("The document is too large", "Split it into several documents."),
     "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),

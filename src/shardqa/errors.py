@@ -155,6 +155,12 @@ class ClusterUnavailable(ShardqaError):
     status = 503
 
 
+class UserRefused(ClusterUnavailable):
+    """The Redis user has another password, or lacks a right."""
+
+    code = "user_refused"
+
+
 class WritesRefused(ClusterUnavailable):
     """Redis stores nothing: memory is full, replicas are missing, the disk fails."""
 

@@ -225,6 +225,24 @@ def run(cluster: LocalCluster, users: None, corpus: str, program: Callable[..., 
     return run_
 
 
+def test_who_ingests_does_so_again_by_the_command_line(
+    cluster: LocalCluster, users: None, corpus: str, program: Callable[..., Output], tmp_path: Path
+) -> None:
+    (tmp_path / "mill.txt").write_text(TEXT)
+    (tmp_path / "barn.txt").write_text("The barn is red.")
+    login = {"SHARDQA_REDIS": cluster.seed(), "SHARDQA_USER": "ingests", "SHARDQA_PASSWORD": "secret"}
+    for written in (2, 0):
+        done = program("ingest", str(tmp_path), "--corpus", corpus, "--json", **login).json
+        assert done["documents"] == written
+    (tmp_path / "barn.txt").unlink()
+    assert program("ingest", str(tmp_path), "--corpus", corpus, "--prune", "--json", **login).json["removed"] == 1
+
+
+def test_a_user_without_the_right_is_not_told_that_there_is_no_cluster(run: Callable[..., Any]) -> None:
+    assert run("ingests", "ls", code=1)["code"] == "unknown_corpus"
+    assert run("asks", "ls", code=1)["code"] == "user_refused"
+
+
 @pytest.mark.parametrize("user", ["asks", "ingests", "admin"])
 def test_every_documented_user_may_run_status(run: Callable[..., Any], user: str) -> None:
     assert [node["worker"] for node in run(user, "status")] == ["ready"] * 3

@@ -8,7 +8,7 @@ import typer
 
 from shardqa.cli import output
 from shardqa.cli.output import FAILED, INTERRUPTED, NO_CLUSTER, NOTHING, USAGE, print_json, say
-from shardqa.errors import SetupError, ShardqaError
+from shardqa.errors import SetupError, ShardqaError, UserRefused
 
 if TYPE_CHECKING:
     from shardqa.http_schema import Problem  # imported where it is made: few runs end with one
@@ -52,6 +52,8 @@ def _wrong_usage(error: Any) -> int:
 def exit_code(fault: ShardqaError) -> int:
     if fault.status == NOT_FOUND:
         return NOTHING
+    if isinstance(fault, UserRefused):
+        return FAILED  # a cluster is there, and answers
     if fault.status in UNREACHABLE:
         return NO_CLUSTER
     return USAGE if fault.status < 500 else FAILED

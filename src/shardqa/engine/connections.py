@@ -41,6 +41,7 @@ from shardqa.errors import (
     ShardFailed,
     ShardqaError,
     TooManyRequests,
+    UserRefused,
     WritesRefused,
 )
 from shardqa.streaming import FilePart
@@ -71,7 +72,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     if colon and code in BY_CODE:
         return BY_CODE[code](sentence)
     if isinstance(error, AuthenticationError | NoPermissionError):
-        return ClusterUnavailable(
+        return UserRefused(
             f"shard {node} refuses this user: {text}; it needs its password and +get +shardqa.get +rg.trigger"
         )
     if text.startswith("BUSY"):
