@@ -72,8 +72,8 @@ class CrossOrigin(CORSMiddleware):
             app,
             allow_origins=origins,
             allow_methods=("GET", "HEAD", "POST", "PUT", "DELETE"),
-            allow_headers=("Authorization", "Content-Type"),
-            expose_headers=("X-Request-Id", "Retry-After", "Location"),
+            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "If-None-Match"),
+            expose_headers=("X-Request-Id", "Retry-After", "Location", "ETag", "RateLimit", "RateLimit-Policy"),
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
@@ -84,7 +84,7 @@ class CrossOrigin(CORSMiddleware):
         return _Refusal(
             WrongOrigin(
                 f"a page of {problems.shown(origin)!r} may not send {problems.shown(method)} with its headers; name it "
-                "in SHARDQA_HTTP_ORIGINS, and send Authorization and Content-Type alone"
+                "in SHARDQA_HTTP_ORIGINS, and send Authorization, Content-Type, Idempotency-Key and If-None-Match alone"
             )
         )
 

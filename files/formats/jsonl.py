@@ -1,6 +1,7 @@
 """One JSON object a line: `text`; where present `id`, `title`, `source`, `metadata`; other fields join the metadata."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 from shardqa import metadata
@@ -9,13 +10,24 @@ from shardqa.files.source_file import Item, Skipped, SourceFile, printable
 from shardqa.places import Place
 from shardqa.schema import Document
 
+TOLD = 3  # faults of one kind that are told with their line
 NAMES = ("id", "title", "text", "source", "metadata")
 
 
 def read(source: SourceFile) -> Iterator[Item]:
+    """Yields the documents; of faults of one kind the first few, then how many more there are."""
+    faults = Counter[str]()
     for number, line in enumerate(source.lines(), 1):
-        if line.strip():
-            yield _document(source, number, line)
+        if not line.strip():
+            continue
+        item = _document(source, number, line)
+        kind = item.reason if isinstance(item, Skipped) else ""
+        faults[kind] += bool(kind)
+        if faults[kind] <= TOLD:
+            yield item
+    for kind, count in faults.items():
+        if count > TOLD:
+            yield Skipped(source.label, f"{count - TOLD:,} more lines: {kind}")
 
 
 def _document(source: SourceFile, number: int, line: str) -> Item:

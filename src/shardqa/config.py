@@ -144,6 +144,8 @@ class Settings(BaseSettings):
             self.user = parts.user
         if parts.password is not None and "password" not in names:
             self.password = SecretStr(parts.password)
+        if "redis" not in names:
+            self.model_fields_set.discard("redis")  # taken apart, and still nobody's choice
         return self
 
     @property

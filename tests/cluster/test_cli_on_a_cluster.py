@@ -73,7 +73,7 @@ def test_a_corpus_is_looked_at_and_dropped(run: Run, cluster: LocalCluster, corp
     assert run("search", "zzz", "--json", code=1).json["passages"] == []
     assert corpus in completed(f"shardqa ls --corpus {corpus[:5]}", cluster)
     assert "add --yes" in run("corpus", "rm", "--corpus", corpus, code=2).stderr
-    dropped = run("corpus", "rm", "--corpus", corpus, "--yes", "--wait", "--json").json
+    dropped = run("corpus", "rm", corpus, "--yes", "--wait", "--json").json
     assert dropped == {"corpus": corpus, "documents": 2, "removed": 2, "done": True}
     run("ls", code=1)
 
@@ -149,6 +149,13 @@ def test_lines_of_json_come_by_stdin(run: Run) -> None:
     assert run("ingest", "-", "--json", stdin=lines).json["documents"] == 2
     assert run("ingest", "-", "--json", stdin=lines).json["unchanged"] == 2
     assert run("show", "mill", "--json").json["text"] == "The mill is old."
+
+
+def test_stdin_asks_a_question_a_line(run: Run) -> None:
+    run("ingest", "-", stdin='{"text": "Ada Holm built the mill. It is red."}')
+    done = run("ask", "-", "--json", stdin="Who built the mill?\n\nWho sold the weir?\n", code=1)
+    answers = [json.loads(line)["answer"] for line in done.stdout.splitlines()]
+    assert answers == ["Ada Holm", None]
 
 
 def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ MARKS = ("»", "«")  # around the answer where there is no colour
 @on_cluster
 def ask(
     target: Target,
-    question: Annotated[str, typer.Argument(help="A question in plain words; - reads it from stdin.")],
+    question: Annotated[str, typer.Argument(help="A question in plain words; - reads one a line from stdin.")],
     corpus: CorpusOption = None,
     k: KOption = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Candidates to show.")] = 3,
@@ -45,29 +45,34 @@ def ask(
     """
     settings = target.settings(corpus=corpus)
     documents = filter_of(filter_)
-    text = sys.stdin.read().strip() if question == "-" else question
+    lines = [one.strip() for one in sys.stdin] if question == "-" else [question]
+    texts = [one for one in lines if one] or [""]
+    codes = set[int]()
 
-    async def answered(engine: "Engine") -> Answer:
-        return await engine.ask(
-            text,
-            k=k,
-            n_best=n_best,
-            min_score=min_score,
-            answer_when=answer_when,
-            form=form,
-            fresh=fresh,
-            filter=documents,
-        )
+    async def answered(engine: "Engine") -> None:
+        for n, text in enumerate(texts):
+            answer = await engine.ask(
+                text,
+                k=k,
+                n_best=n_best,
+                min_score=min_score,
+                answer_when=answer_when,
+                form=form,
+                fresh=fresh,
+                filter=documents,
+            )
+            if as_json:
+                print_json(answer.model_dump(mode="json"))
+            else:
+                out.print(end="\n" * bool(n))
+                show(answer, names_corpus="corpus" not in settings.model_fields_set)
+            for warning in answer.warnings if as_json else ():
+                say(f"warning: {warning}")
+            codes.add(PARTLY if answer.partial else NOTHING if answer.no_answer else 0)
 
-    answer = with_engine(settings, answered)
-    if as_json:
-        print_json(answer.model_dump(mode="json"))
-    else:
-        show(answer, names_corpus="corpus" not in settings.model_fields_set)
-    for warning in answer.warnings if as_json else ():
-        say(f"warning: {warning}")
-    if answer.partial or answer.no_answer:
-        raise typer.Exit(PARTLY if answer.partial else NOTHING)
+    with_engine(settings, answered)
+    if max(codes):
+        raise typer.Exit(max(codes))
 
 
 def show(answer: Answer, names_corpus: bool = False) -> None:

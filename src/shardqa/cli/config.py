@@ -1,18 +1,19 @@
-"""`shardqa config show`: each setting's value, and where it comes from."""
+"""`shardqa config show` and `init`: each setting's value, and where it comes from; a file of them to begin with."""
 
+import json
 import os
 import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import SecretStr
 
 from shardqa import address
-from shardqa.cli.connection import DEFAULT_DATA
+from shardqa.cli.connection import DEFAULT_DATA, of_other_clients
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, print_table
+from shardqa.cli.output import print_json, print_table, report
 from shardqa.config import PREFIX, Settings
 
 HIDDEN = "********"
@@ -62,6 +63,23 @@ def show(
         print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in rows])
 
 
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="File to write; it must not be there.")] = Path("shardqa.toml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write a file of all settings, each with what it means and its default, as a comment to be taken away.
+
+    Example: shardqa config init shardqa.toml
+    """
+    with file.open("x", encoding="utf-8") as out:
+        out.write(f"# Settings of shardqa, read where {CONFIG} names this file.\n")
+        for name, field in Settings.model_fields.items():
+            value = json.dumps("" if field.default is None else field.default)
+            out.write(f"\n# {field.description or name.replace('_', ' ')}\n# {name} = {value}\n")
+    report(as_json, {"file": str(file)}, f"wrote {file}; {CONFIG}={file} makes it count")
+
+
 def _setting(settings: Settings, name: str, options: set[str], parts: set[str]) -> ShownSetting:
     value = getattr(settings, name)
     if isinstance(value, SecretStr):
@@ -73,8 +91,8 @@ def _setting(settings: Settings, name: str, options: set[str], parts: set[str]) 
         return ShownSetting(name, value, origin)
     if name in parts:
         return ShownSetting(name, value, f"the address, {_origin('redis', options)}")
-    if name == "redis" and value != Settings.model_fields["redis"].default:
-        return ShownSetting(name, value, f"the cluster that runs in {_data()}")
+    if name in (others := of_other_clients(set(Settings.model_fields) - {name})):
+        return ShownSetting(name, value, others[name][1])
     return ShownSetting(name, value, "default")
 
 
@@ -99,7 +117,3 @@ def _besides(name: str) -> ShownSetting:
     if name in os.environ:
         return ShownSetting(name, os.environ[name], f"environment {name}")
     return ShownSetting(name, BESIDES[name] or None, "default")
-
-
-def _data() -> str:
-    return os.environ.get("SHARDQA_DATA") or str(DEFAULT_DATA)

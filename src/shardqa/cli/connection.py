@@ -39,8 +39,9 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
     values = {name: value for name, value in flags.items() if value is not None}
     try:
         settings = _CommandSettings(**values)
-        if "redis" not in settings.model_fields_set and (seed := _local_seed()) is not None:
-            settings = settings.model_copy(update={"redis": seed})
+        others = {name: value for name, (value, _) in of_other_clients(settings.model_fields_set).items()}
+        if others:
+            settings = _CommandSettings(**{**values, **others})
         assert settings.addresses, "what is no address raises"
     except ValidationError as error:
         first = error.errors()[0]
@@ -58,6 +59,19 @@ def filter_of(text: str | None) -> "DocumentFilter | None":
     from shardqa import filters
 
     return filters.of_text(text) if text is not None else None
+
+
+def of_other_clients(known: set[str]) -> dict[str, tuple[Any, str]]:
+    """Returns value and origin of settings that are not `known`: the cluster of ./.data that runs, else that of
+    REDIS_URL; the password of redis-cli."""
+    found = dict[str, tuple[Any, str]]()
+    if "redis" not in known and (seed := _local_seed()):
+        found["redis"] = seed, f"the cluster that runs in {os.environ.get('SHARDQA_DATA') or DEFAULT_DATA}"
+    elif "redis" not in known and (url := os.environ.get("REDIS_URL")):
+        found["redis"] = url, "environment REDIS_URL"
+    if "password" not in known and (password := os.environ.get("REDISCLI_AUTH")):
+        found["password"] = SecretStr(password), "environment REDISCLI_AUTH"
+    return found
 
 
 def _local_seed() -> str | None:

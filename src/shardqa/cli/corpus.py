@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from shardqa.cli import completion
 from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import JsonOption, OneCorpusOption, Target, on_cluster
-from shardqa.cli.output import counted, end, print_json, print_table, report
+from shardqa.cli.output import counted, end, print_json, print_table, report, say
 from shardqa.engine import Engine
 from shardqa.engine.catalogue import TRIGGERS, Switch
 from shardqa.engine.corpus_words import check
@@ -78,14 +79,18 @@ def set_(
     keeping = {name: VALUES[word] for name, _, word in (one.partition("=") for one in choices if one in KEPT)}
     choice = _chosen([one for one in choices if one.partition("=")[0] not in READ and one not in KEPT])
 
-    async def work(engine: Engine) -> None:
+    async def work(engine: Engine) -> list[str]:
         for name, is_on in choice.items():
             await engine.catalogue.switch(corpus, name, is_on)
         if files or keeping:
             own = await engine.words.stored(corpus) or CorpusWords()
-            await engine.words.store(corpus, check(own.model_copy(update={**files, **keeping})))
+            words = check(own.model_copy(update={**files, **keeping}))
+            await engine.words.store(corpus, words)
+            return await engine.words.unmatched(corpus, words) if files else []
+        return []
 
-    with_engine(target.settings(), work)
+    for question in with_engine(target.settings(), work):
+        say(f"warning: the document pinned to {question!r} has no such quote: the question is answered without it")
     counts = {name: len(lines) for name, lines in files.items()}
     switches = {str(name): is_on for name, is_on in (*choice.items(), *keeping.items())}
     words = [f"{name} {'on' if is_on else 'off'}" for name, is_on in switches.items()]
@@ -130,16 +135,20 @@ def _chosen(choices: list[str]) -> dict[Switch, bool]:
 @on_cluster
 def rm(
     target: Target,
-    corpus: OneCorpusOption,
+    name: Annotated[str | None, typer.Argument(help="Name of the corpus.", autocompletion=completion.corpora)] = None,
+    corpus: OneCorpusOption = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last document is removed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a corpus with all its documents. It is hidden at once; the shards delete it in the background.
 
-    Example: shardqa corpus rm --corpus handbook-2025 --yes --wait
+    Example: shardqa corpus rm handbook-2025 --yes --wait
     """
     settings = target.settings()
+    if bool(name) == bool(corpus):
+        raise WrongSetting("name one corpus: shardqa corpus rm NAME")
+    corpus = name or corpus
     if not yes:
         if not sys.stdin.isatty():
             raise WrongSetting("there is no terminal to confirm on; add --yes")

@@ -84,9 +84,10 @@ class Verbs(TyperGroup):
         return super().parse_args(ctx, self._behind(args, list(self.get_params(ctx))))
 
     def _behind(self, args: list[str], own: list[Any]) -> list[str]:
-        """Puts the options of a cluster that stand before the command, where redis-cli has them, behind it."""
+        """Puts the options of a cluster that stand before the command, where redis-cli has them, behind it, and the
+        program's own before it."""
         valued = {flag for param in own if not param.is_flag for flag in param.opts} | CLUSTER_VALUES
-        before, flags, rest = list[str](), list[str](), list(args)
+        before, flags, rest = _ahead(args)
         while rest and rest[0].startswith("-"):
             flag, equals, _ = rest[0].partition("=")
             end = 2 if flag in valued and not equals else 1
@@ -134,6 +135,17 @@ class Verbs(TyperGroup):
             yield
         finally:
             self.commands = whole
+
+
+def _ahead(args: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Returns the program's own options wherever they stand, an empty list, and the other words."""
+    own, rest = list[str](), list(args)
+    last = rest.index("--") if "--" in rest else len(rest)
+    for n in reversed(range(last)):
+        size = 1 if rest[n] in ("-q", "--quiet") or rest[n].startswith("--color=") else 2 * (rest[n] == "--color")
+        own[:0] = rest[n : n + size]
+        del rest[n : n + size]
+    return own, [], rest
 
 
 class _Commands(UserDict[str, Any]):

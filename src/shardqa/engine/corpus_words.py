@@ -91,6 +91,14 @@ class CorpusWords(CorpusValues[Words]):
             return None
         return _with_words(question, every)
 
+    async def unmatched(self, corpus: str, words: Words) -> list[str]:
+        """The pinned questions whose quote their document does not have, or whose document is not there."""
+        texts = dict[str, str]()
+        for name in {pin.document for pin in words.pins}:
+            document = await self._documents.get(corpus, name)
+            texts[name] = document.text if document else ""
+        return [pin.question for pin in words.pins if pin.quote not in texts[pin.document]]
+
     async def pinned(self, question: Question) -> Answer | None:
         """The answer that one of the corpora has pinned to the question."""
         start = perf_counter()

@@ -23,7 +23,7 @@ from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
-OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "completion"}
+OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "completion", "config init"}
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
 
 
@@ -115,6 +115,13 @@ def test_help_is_one_screen(run: Run) -> None:
 @pytest.mark.parametrize("words", [["corpus"], ["corpus", "rm"], ["config", "show"]])
 def test_a_switch_takes_no_value_in_help(run: Run, words: list[str]) -> None:
     assert "<bool>" not in run(*words, "--help").out
+
+
+def test_options_of_the_program_stand_behind_a_command_too(run: Run) -> None:
+    """Of a word that is no option, what stands behind -- is one."""
+    assert run("config", "show", "-q", "--color", "never", "--json").code == 0
+    assert run("ask", "Who?", "--redis", "nonsense", "--quiet").code == 2
+    assert "Missing argument" in run("show", "-q").err
 
 
 def test_a_corpus_is_an_option_and_there_is_one_word_to_list_and_one_to_remove() -> None:

@@ -1,6 +1,8 @@
 """`shardqa config show`: each value and where it comes from."""
 
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,23 @@ def test_each_value_names_where_it_comes_from(env: dict[str, str]) -> None:
     assert settings["corpus"] == ("of-the-file", "file shardqa.toml")
     assert settings["sure"] == (0.6, "default")
     assert settings["SHARDQA_CONFIG"] == ("shardqa.toml", "environment SHARDQA_CONFIG")
+
+
+def test_variables_of_other_clients_count_where_nothing_else_does(env: dict[str, str]) -> None:
+    others = {"REDIS_URL": "redis://10.0.0.9:7001", "REDISCLI_AUTH": "other-secret"}
+    settings = show(env=others)
+    assert settings["redis"] == ("10.0.0.9:7001", "environment REDIS_URL")
+    assert settings["password"] == ("********", "environment REDISCLI_AUTH")
+    settings = show(env={**others, **env, "SHARDQA_REDIS": "10.0.0.5:7000"})
+    assert settings["redis"] == ("10.0.0.5:7000", "environment SHARDQA_REDIS")
+    assert settings["password"] == ("********", "file shardqa.toml")
+
+
+def test_the_file_to_begin_with_has_every_setting_and_changes_none(env: dict[str, str]) -> None:
+    assert CliRunner().invoke(cli.app, ["config", "init", "new.toml"], env={}).exit_code == 0
+    text = Path("new.toml").read_text()
+    assert show(env={"SHARDQA_CONFIG": "new.toml"})["k"] == (5, "default")
+    assert set(tomllib.loads(re.sub("(?m)^# (?=[a-z_]+ = )", "", text))) == set(Settings.model_fields)
 
 
 def test_a_variable_is_not_taken_for_the_option_that_reads_it(env: dict[str, str]) -> None:

@@ -44,6 +44,14 @@ def reason(path: Path) -> str:
     return items[0].reason
 
 
+def test_of_lines_with_one_fault_three_are_told_and_how_many_more(tmp_path: Path) -> None:
+    path = write(tmp_path / "asked.jsonl", '{"question": "Who?"}\n' * 250 + '{"text": "The mill stands."}\n')
+    *told, _, rest = read(path)
+    fault = 'no field "text" with a string'
+    assert told == [Skipped(f"{path} line {n}", fault) for n in (1, 2, 3)]
+    assert rest == Skipped(str(path), f"247 more lines: {fault}")
+
+
 def test_a_text_file_is_one_document_named_by_its_path_below_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "sub" / "mill.txt", "The mill stands.\n")
     assert [(d.id, d.text, d.title) for d in documents(tmp_path)] == [("sub/mill.txt", "The mill stands.\n", "mill")]
