@@ -70,7 +70,7 @@ def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster
     """
     data = options.data.resolve()
     _check_counts(options)
-    extras.need("onnxruntime", "tokenizers", "cloudpickle", "sentencex", extra="worker")
+    extras.need(*extras.WORKER, extra="worker")
     server = redis_server.find_server()
     module = options.module or redis_server.module_path()
     with state.lock(data):

@@ -37,11 +37,13 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(PUBLIC[name]), name)
     except ModuleNotFoundError as fault:
-        if fault.name != "httpx2":
-            raise
         from shardqa import extras
 
-        raise ModuleNotFoundError(f"shardqa.{name} needs httpx2; {extras.remedy('client')}", name=fault.name) from None
+        extra = extras.OF_PUBLIC.get(fault.name or "")
+        if extra is None:
+            raise
+        way_out = extras.remedy(extra)
+        raise ModuleNotFoundError(f"shardqa.{name} needs {fault.name}; {way_out}", name=fault.name) from None
 
 
 def __dir__() -> list[str]:

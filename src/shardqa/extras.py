@@ -4,19 +4,28 @@ from importlib.util import find_spec
 
 from shardqa.errors import SetupError
 
+WORKER = ("onnxruntime", "tokenizers", "cloudpickle", "sentencex")
+SERVICE = (*WORKER, "fastapi", "fastapi_swagger", "httptools", "prometheus_client", "python_multipart", "uvicorn")
+"""What a cluster with its API on this machine needs, the extra `all`."""
+OF_PUBLIC = {"httpx2": "client", **dict.fromkeys(WORKER, "worker")}  # what the names of `shardqa` need
+
 
 def need(*libraries: str, extra: str, package: str = "") -> None:
     """Raise SetupError that says how to install them, by this extra, unless every one of these libraries is there.
 
     `package` is the folder of another distribution that has the extra.
     """
-    missing = [name for name in libraries if find_spec(name) is None]
+    missing = lacking(*libraries)
     if missing:
         way_out = f"run: pip install '{package}[{extra}]'" if package else remedy(extra)
         raise SetupError(
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
             f"{way_out}"
         )
+
+
+def lacking(*libraries: str) -> list[str]:
+    return [name for name in libraries if find_spec(name) is None]
 
 
 def missing(what: str, fault: ModuleNotFoundError, extra: str) -> str:

@@ -24,7 +24,7 @@ for file in files:
 """
 
 # The packages of the tests have httpx2, so it is hidden here.
-CLIENT = "import sys; sys.modules['httpx2'] = None; from shardqa import Client"
+HIDING = "import sys; sys.modules['httpx2'] = None"
 
 
 UNCALLED = {"huggingface-hub"}  # tokenizers asks for it where a model is to be fetched, which no part does
@@ -86,7 +86,7 @@ def test_a_shard_node_needs_the_worker_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize(("words", "extra"), [("shardqa.api", "api"), ("shardqa up", "worker")])
+@pytest.mark.parametrize(("words", "extra"), [("shardqa.api", "api"), ("shardqa up", "all")])
 def test_a_part_without_its_extra_names_it_in_one_line(bare: Path, tmp_path: Path, words: str, extra: str) -> None:
     done = subprocess.run([str(bare), "-m", *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode in (1, 3)
@@ -100,8 +100,24 @@ def test_the_command_line_needs_no_extra(bare: Path) -> None:
     assert run(bare, "-m", "shardqa", "module-path").stdout.endswith("module/shardqa.so\n")
 
 
-def test_the_client_without_its_extra_names_it(bare: Path) -> None:
-    assert "run: pip install '.[client]' in a checkout" in run(bare, "-c", CLIENT).stderr
+@pytest.mark.parametrize(("name", "extra"), [("pipeline", "worker"), ("Client", "client")])
+def test_a_public_name_without_its_extra_names_it(bare: Path, name: str, extra: str) -> None:
+    assert (
+        f"run: pip install '.[{extra}]' in a checkout"
+        in run(bare, "-c", f"{HIDING}; from shardqa import {name}").stderr
+    )
+
+
+def test_a_cluster_with_its_api_is_not_begun_by_the_worker_alone(tmp_path: Path) -> None:
+    done = run(installed(tmp_path / "venv", "worker"), "-m", "shardqa", "up", "--data", str(tmp_path / "data"))
+    assert (done.returncode, (tmp_path / "data").exists()) == (1, False)
+    assert "uvicorn" in done.stderr
+
+
+def test_the_bare_program_offers_what_it_can_do(bare: Path, tmp_path: Path) -> None:
+    done = subprocess.run([str(bare), "-m", "shardqa"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "shardqa demo" not in done.stdout
+    assert "pip install 'FILE.whl[all]'" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """`shardqa` without a command: what is there in two lines, and the commands that one needs next."""
 
 import shardqa
+from shardqa import extras
 from shardqa.cli.connection import settings_of, with_engine
 from shardqa.cli.output import counted, end
 from shardqa.errors import ClusterUnavailable
 
+INSTALL = ("pip install 'FILE.whl[all]'", "brings what 'demo' and 'up' need to start one here")
 ALL = ("shardqa --help", "shows all commands")
 
 
@@ -15,7 +17,9 @@ def overview() -> None:
         known = with_engine(settings, lambda engine: engine.catalogue.corpora())
     except ClusterUnavailable:
         state = f"there is no cluster at {settings.redis}"
-        steps = [("shardqa demo", "starts one with example documents, and asks it"), ("shardqa up", "starts one"), ALL]
+        starts = [("shardqa demo", "starts one with example documents, and asks it"), ("shardqa up", "starts one")]
+        elsewhere = [("shardqa --redis HOST:PORT corpus ls", "lists what another has"), INSTALL]
+        steps = [*(elsewhere if extras.lacking(*extras.SERVICE) else starts), ALL]
         failed = list[str]()
     else:
         corpora, failed = known.corpora, known.failed

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shardqa import extras
 from shardqa.cli.connection import settings_of, with_engine
 from shardqa.cli.output import counted
 from shardqa.cluster import local, ports, processes, state
@@ -56,6 +57,7 @@ class Service:
 def start(options: ClusterOptions, http_port: int | None, say: Say) -> Service:
     """Starts what does not run yet; returns when questions can be asked. Raises SetupError and other ShardqaErrors,
     after stopping what it had started."""
+    extras.need(*extras.SERVICE, extra="all")
     running = local.inspect(options.data)
     port = http_port or (running.http_port if running and running.http_port else DEFAULT_HTTP_PORT)
     has_api = running is not None and running.http_running() and running.http_port == port
