@@ -158,7 +158,6 @@ class Output:
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Output]:
     """Runs the command line in this process: `program("ask", "Who?", SHARDQA_REDIS=seed, code=1)`."""
-
     from shardqa import cli  # imported where it is used: most unit tests need no program
 
     def run(*words: str, code: int = 0, stdin: str = "", **environment: str) -> Output:
