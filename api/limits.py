@@ -1,13 +1,14 @@
-"""Limits of one process: requests at once, and bytes of their bodies.
+"""Limits of one process: requests at once, and bytes of their bodies and of replies that nobody reads.
 
 On the event loop's only thread, so its counters need no lock. A body is read here, whole and bounded in size, time and
 sum, before the request takes its place: a slow upload holds bytes of the budget, never a
-place. What is refused is refused at once; nothing queues.
+place, and neither does a client that is slow to read its reply. What is refused is refused at once; nothing queues.
 """
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,20 +27,72 @@ MAX_BODIES_OF_OWNER = MAX_BODIES // 2  # of those from one address, so that it n
 BODY_PAUSE = 15.0  # seconds between two parts of a body
 BODY_SECONDS = 120.0  # for a whole body: 64 MiB at 0.5 MiB/s
 SEND_SECONDS = 30.0  # for one part of a reply, when the client does not read
-SEND_PART = 256 * 1024  # bytes of a reply given to the server at once
+SEND_PART = 64 * 1024  # bytes of a reply given to the server at once, which holds as many for each slow client
+MAX_UNREAD = 64 * MIB  # of replies that clients have not read; past it the one that has waited longest is given up
+MAX_UNREAD_OF_OWNER = MAX_UNREAD // 4  # of those to one address
 DISCARDED = 16 * MIB  # of a refused body, read so that a client that only writes then sees the reply
 DISCARD_SECONDS = 2.0
 DISCARD_PAUSE = 0.25  # seconds without a part after which the client is taken to wait for the reply
 
 
+@dataclass(eq=False, slots=True)
+class _Reply:
+    """A part of a reply, while it is sent."""
+
+    owner: str
+    size: int
+    until: asyncio.Timeout | None = None  # of the piece that the client has to take next
+
+    def give_up(self) -> None:
+        if self.until is not None and not self.until.expired():
+            self.until.reschedule(0)
+
+
 class SendDeadlines:
-    """ASGI middleware: a client that does not read its reply is given up."""
+    """ASGI middleware: a client that does not read its reply is given up, at once where others' fill the memory."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._unread: dict[_Reply, None] = {}  # longest first; a dict is an ordered set
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, _in_time(send) if scope["type"] == "http" else send)
+        await self.app(scope, receive, self._in_time(scope, send) if scope["type"] == "http" else send)
+
+    def _in_time(self, scope: Scope, send: Send) -> Send:
+        """Returns a `send` that gives up on a client which does not read.
+
+        The server waits for the client before it takes the next part, never after the last: so large bodies go in
+        parts.
+        """
+        owner = owner_of(scope["client"][0]) if scope["client"] else ""
+
+        async def sent(message: Message) -> None:
+            reply = _Reply(owner, len(message.get("body", b"")))
+            self._unread[reply] = None
+            self._make_room(owner)
+            try:
+                for part in _parts(message):
+                    async with asyncio.timeout(SEND_SECONDS) as reply.until:  # wait_for makes a task of each
+                        await send(part)
+                    reply.size -= len(part.get("body", b""))
+            except TimeoutError:
+                raise ClientStalled from None
+            finally:
+                del self._unread[reply]
+
+        return sent
+
+    def _make_room(self, owner: str) -> None:
+        for replies, most in (
+            ([reply for reply in self._unread if reply.owner == owner], MAX_UNREAD_OF_OWNER),
+            (list(self._unread), MAX_UNREAD),
+        ):
+            left = sum(reply.size for reply in replies)
+            for reply in replies[:-1]:  # never the newest
+                if left <= most:
+                    break
+                left -= reply.size
+                reply.give_up()
 
 
 class Limits:
@@ -83,7 +136,19 @@ class Limits:
             self._check_place(body_left=False)
             with self._held_place():
                 whole = {"type": "http.request", "body": body, "more_body": False}
-                await app(scope, replayed(whole, receive), send)
+                await app(scope, replayed(whole, receive), self._without_place(send))
+
+    def _without_place(self, send: Send) -> Send:
+        """Returns a `send` that lends the place to others while it waits for the client."""
+
+        async def sent(message: Message) -> None:
+            self.serving -= 1
+            try:
+                await send(message)
+            finally:
+                self.serving += 1
+
+        return sent
 
     @contextmanager
     def _held_place(self) -> Iterator[None]:
@@ -195,23 +260,6 @@ def replayed(message: Message, receive: Receive) -> Receive:
         return message
 
     return replay
-
-
-def _in_time(send: Send) -> Send:
-    """Returns a `send` that gives up on a client which does not read.
-
-    The server waits for the client before it takes the next part, never after the last: so large bodies go in parts.
-    """
-
-    async def sent(message: Message) -> None:
-        for part in _parts(message):
-            try:
-                async with asyncio.timeout(SEND_SECONDS):  # wait_for makes a task of each
-                    await send(part)
-            except TimeoutError:
-                raise ClientStalled from None
-
-    return sent
 
 
 def _parts(message: Message) -> Iterator[Message]:

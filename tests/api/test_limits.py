@@ -1,10 +1,12 @@
 """Bounds of one process: requests at once, sizes and speeds of bodies, clients that leave."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -212,6 +214,45 @@ def test_a_client_that_does_not_read_is_given_up_and_no_fault_of_the_server(
         assert end.wait(10)
     assert size < 50_000_000
     assert "Traceback" not in caplog.text
+
+
+LARGE = b"GET /v1/large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def large(serve: Serve, metrics: Metrics) -> Server:
+    """Serves 20 MB under /v1/large, more than a socket's buffers take."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        size = 20_000_000 if scope["path"] == "/v1/large" else 1
+        await Response(b"y" * size)(scope, receive, send)
+
+    return serve(behind(app, metrics))
+
+
+def head_of(connection: socket.socket) -> bytes:
+    """What comes first of a reply: from then on the client reads no more."""
+    return connection.recv(1_000)
+
+
+def test_clients_that_do_not_read_hold_no_places(large: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(3):
+            assert b"200 OK" in head_of(stack.enter_context(large.connect(LARGE)))
+        assert httpx.get(large.url + "/v1/small").status_code == 200
+
+
+@pytest.mark.parametrize("bound", ["MAX_UNREAD", "MAX_UNREAD_OF_OWNER"])
+def test_who_has_not_read_for_longest_is_given_up_where_unread_replies_are_too_large(
+    large: Server, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(limits, bound, 30_000_000)
+    with large.connect(LARGE) as first:
+        head_of(first)
+        with large.connect(LARGE) as second:
+            head_of(second)
+            assert len(read_all(first)) < 20_000_000
+            assert len(read_all(second)) > 19_900_000
 
 
 def test_many_clients_that_leave_leave_nothing_behind(slow: Slow, server: Server, client: httpx.Client) -> None:
