@@ -1,5 +1,6 @@
 """UNBLOCKING runs and the commands about executions, on one node and on three shards."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -81,8 +82,12 @@ GB(desc='waits').foreach(f).register('waits:*', mode='async_local', readValue=Fa
     assert send(client, "RG.ABORTEXECUTION", second) == "OK"
     assert own("created") == [third]
     assert own("aborted") == [second]
-    client.set("waits-go", 1)
-    wait_until(lambda: third in own("done"), "the third one has run, under the id it waited with")
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(send, client, "RG.GETRESULTSBLOCKING", third)
+        wait_until(lambda: client.info("shardqa")["shardqa_waiting_clients"], "a client waits for the third one")
+        client.set("waits-go", 1)
+        assert waits.result(60)[1] == []
+    assert third in own("done"), "it has run under the id it waited with"
     assert client.lrange("waits-done", 0, -1) == ["waits:1", "waits:3"]
     wait_until(lambda: [r["numAborted"] for r in registrations(client) if r["id"] == registration["id"]] == [1])
     client.delete("waits-go")

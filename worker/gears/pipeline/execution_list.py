@@ -66,6 +66,11 @@ class Execution:
         """Returns the milliseconds since the start."""
         return self.milliseconds if self.is_done() else (time.monotonic() - self.started) * 1000
 
+    def begin(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.waits = False
+        self.started = time.monotonic()
+
     def is_done(self) -> bool:
         return self._is_done
 
@@ -116,10 +121,15 @@ class Executions:
         registration: str = "",
         id: str | None = None,
     ) -> Execution:
-        """Lists an execution of this session; `id` is given where it is a part of another shard's execution."""
+        """Lists an execution of this session; `id` is given where it is a part of another shard's execution.
+
+        One that was listed before it began stays the same: clients may wait for its end.
+        """
         id = id or run.waited_as or self.new_id()
         self.profile(session, run)
-        execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
+        waited = self._by_id.get(id) if id == run.waited_as else None
+        execution = self._by_id[id] = waited or Execution(id, session, run, plan, keeps_results, registration)
+        execution.begin(plan)
         if not registration:
             run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
             idle = self._settings.number("ExecutionMaxIdleTime") / 1000

@@ -171,6 +171,8 @@ class Events:
         self.settle(event)
 
     def _done(self, line: Line, event: KeyEvent) -> None:
+        if (execution := line.listed.get(id(event))) is not None and not execution.is_done():
+            self._executions.finished(execution, [])  # it never began
         line.done(event)
         self.settle(event)
 
