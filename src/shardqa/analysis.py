@@ -40,15 +40,21 @@ STOP_WORDS = frozenset(
 )
 """Words that say nothing about the passage sought; a question looks for them only when it has no others."""
 
+MOST_GROWTH = 4  # times as long; Korean is 2.6 times as long, whose syllables come apart
+SHORT = 50  # characters of which it does not matter
+
 _stemmer = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
 
 
 def fold(text: str) -> str:
-    """Returns a word's compatibility form without accents and case."""
+    """Returns a word's compatibility form without accents and case; of a text that it lengthens much, no such form."""
     if text.isascii():
         return text.lower()
     apart = POWER.sub(lambda power: "^" + power[0].replace("⁻", "-"), text)  # the compatibility form of 10⁵ is 105
-    return unicodedata.normalize("NFKD", apart).translate(marks()).casefold()
+    compatible = unicodedata.normalize("NFKD", apart)
+    if len(compatible) > MOST_GROWTH * (len(text) + SHORT):  # one sign may stand for 18 letters (U+FDFA)
+        compatible = unicodedata.normalize("NFD", apart)
+    return compatible.translate(marks()).casefold()
 
 
 @functools.cache

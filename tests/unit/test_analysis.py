@@ -75,3 +75,8 @@ def test_any_text_has_terms_without_blanks(text: str) -> None:
 @given(st.text(st.sampled_from("aC5é⁵.,+#^-_' 東")))
 def test_a_text_has_the_same_words_with_marks_elsewhere(text: str) -> None:
     assert words(text + " | x^y")[: len(words(text))] == words(text)
+
+
+def test_a_text_has_no_more_words_than_characters_whatever_its_signs_stand_for() -> None:
+    assert len(words("ﷺ")) == 4
+    assert len(words("ﷺ " * 2_000)) <= 4_000
