@@ -135,6 +135,23 @@ def test_a_record_that_can_not_travel_is_an_error_and_loses_no_other(shards: lis
     assert all("can't be sent to the other shards" in error for error in errors)
 
 
+@pytest.mark.parametrize("raised", ["SystemExit", "KeyboardInterrupt", "GeneratorExit", "asyncio.CancelledError"])
+@pytest.mark.parametrize("method", ["__reduce__", "__setstate__"])
+def test_a_record_that_raises_what_ends_a_task_as_it_travels_is_an_error(
+    shards: list[Redis], raised: str, method: str
+) -> None:
+    record = f"""
+import asyncio
+class Odd:
+    def __getstate__(self): return 1
+    def {method}(self, *state): raise {raised}
+"""
+    _, errors = run(shards[0], record + everywhere(".map(lambda id: Odd()).collect()"))
+    assert errors
+    assert all(raised.rpartition(".")[2] in error for error in errors)
+    assert len(results(shards, everywhere(""))) == 3
+
+
 def test_a_variable_of_the_script_has_one_value_on_all_shards(shards: list[Redis]) -> None:
     code = "import random\nx = random.random()\n" + everywhere(".map(lambda id: x).distinct()")
     assert len(results(shards, code)) == 1

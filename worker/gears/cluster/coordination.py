@@ -262,7 +262,10 @@ class Coordination:
             return resp.encode(FULL)
         records: list[Any] = []
         if arguments[3]:
-            records = await self._threads.in_pool(part.run, unpack, part.session, arguments[3])
+            try:
+                records = await self._threads.in_pool(part.run, unpack, part.session, arguments[3])
+            except Exception as error:  # noqa: BLE001 - of a record's class; others of the sender's wait for their end
+                part.run.failed(error)
         inbox.put(sender, records, last == "1")
         return resp.encode(TAKEN)
 

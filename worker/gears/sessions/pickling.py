@@ -20,6 +20,7 @@ from typing import Any
 from shardqa.worker.gears.interpreters.exchange import RECEIVING
 from shardqa.worker.gears.registrations.registrations import RegistrationStatistics
 from shardqa.worker.gears.sessions.session import Session
+from shardqa.worker.threads import Cancelled
 
 SESSION = ""  # the name under which a session itself travels
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
@@ -97,18 +98,28 @@ def pack(session: Session, value: Any) -> bytes:
     """Pickles a value. Raises CannotTravel, with the reason."""
     try:
         return dumped(session, value)
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except Cancelled:
+        raise
+    except BaseException as error:
+        why = error if isinstance(error, Exception) else type(error).__name__
         raise CannotTravel(
-            f"Error occured when serialized a python callback: this can't be sent to the other shards: {error}; "
+            f"Error occured when serialized a python callback: this can't be sent to the other shards: {why}; "
             "make it inside the function, in onRegistered, or run with mode='async_local'"
         ) from error
 
 
 def unpack(session: Session, data: bytes) -> Any:
-    """Unpacks bytes that a proven peer sent, and no others. Raises whatever the code in them raises."""
+    """Unpacks bytes that a proven peer sent, and no others.
+
+    Raises the Exception that the code in them raises; CannotTravel for what would end a thread or a task.
+    """
     token = RECEIVING.set(session)
     try:
         return pickle.loads(data)
+    except (Exception, Cancelled):
+        raise
+    except BaseException as error:
+        raise CannotTravel(f"what came from another shard raised {type(error).__name__} as it was read") from error
     finally:
         RECEIVING.reset(token)
 
