@@ -33,6 +33,7 @@ def ladder(
         Path | None, typer.Option("--questions", exists=True, help="SQuAD file to draw from; seeds/ unless given.")
     ] = None,
     count: Annotated[int, typer.Option("--count", help="Questions to time.", min=1)] = 50,
+    scored: Annotated[int, typer.Option("--scored", help="Questions to score.", min=1)] = 500,
     rounds: Annotated[int, typer.Option("--rounds", help="Times that every step is measured.", min=1)] = 3,
     out: Annotated[Path | None, typer.Option("--out", help="Picture to draw, as SVG.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A trial of seconds, on tiny random networks.")] = False,
@@ -45,7 +46,7 @@ def ladder(
     need("torch", "transformers", "onnx", "safetensors")
     from shardqa_toolchain.ladder import run
 
-    settings = run.Settings(checkpoint, reader, base, questions, count, rounds=rounds)
+    settings = run.Settings(checkpoint, reader, base, questions, count, scored, rounds)
     if quick:
         settings = run.Settings(count=2, rounds=1, seconds=0.0, quick=True)
     with tempfile.TemporaryDirectory(prefix="shardqa-ladder-") as work:

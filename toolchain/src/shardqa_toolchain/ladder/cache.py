@@ -4,22 +4,27 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from redis import Redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from shardqa import keys
 from shardqa.errors import SetupError
 from shardqa_toolchain import squad
 
-UP_SECONDS = 10.0  # a Redis that has not answered by then does not come up
+UP_TRIES = 200  # twenty a second, until it is up
 
 
 def times(questions: Path, passes: int) -> list[float]:
     """Seconds of each GET of an answer, over all questions of a SQuAD file; raises SetupError for want of Redis."""
-    names = [keys.ask("ladder", "0", "reader", 1, 1, keys.normalise_question(one.text)) for one in _read(questions)]
+    names = [
+        keys.ask("ladder", "0", "reader", 1, 1, keys.normalise_question(one.text))
+        for one in squad.read(questions).questions
+    ]
     seconds = []
     with _redis() as client:
         for key in names:
@@ -31,10 +36,6 @@ def times(questions: Path, passes: int) -> list[float]:
     return seconds
 
 
-def _read(questions: Path) -> Sequence[squad.SquadQuestion]:
-    return squad.read(questions).questions
-
-
 @contextmanager
 def _redis() -> Iterator[Redis]:
     """A client of an empty Redis of its own, on a Unix socket."""
@@ -42,16 +43,12 @@ def _redis() -> Iterator[Redis]:
     if program is None:
         raise SetupError("redis-server is not installed, which answers from the cache need; install it: make setup")
     with tempfile.TemporaryDirectory(prefix="shardqa-ladder-") as folder:
-        socket = Path(folder) / "redis"
-        words = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", folder]
+        socket = f"{folder}/redis"
+        words = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
         process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL)
         try:
-            until = time.monotonic() + UP_SECONDS
-            while not socket.exists():
-                if process.poll() is not None or time.monotonic() > until:
-                    raise SetupError(f"redis-server did not come up in {UP_SECONDS:.0f} s; try it by hand")
-                time.sleep(0.01)
-            with Redis(unix_socket_path=str(socket)) as client:
+            with Redis(unix_socket_path=socket, retry=Retry(ConstantBackoff(0.05), UP_TRIES)) as client:
+                client.ping()
                 yield client
         finally:
             process.terminate()

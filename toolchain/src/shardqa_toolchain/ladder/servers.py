@@ -40,7 +40,7 @@ def compare(
     made: Networks, work: Path, questions: Path, rounds: int, quick: bool
 ) -> tuple[tuple[ServerFigures, ...], Mapping[str, float]]:
     """Measures both in turns, and ours by its parts; raises SetupError where one dies."""
-    own = ["shardqa_toolchain.packaging.server", str(_scoring(made.reader, work)), "0"]
+    own = ["shardqa_toolchain.packaging.server", str(made.reader), "0"]
     copies = [str(shutil.copytree(made.base, work / f"naive-{n}")) for n in range(3)]  # what three tasks have on disk
     words = {NAIVE: ["shardqa_toolchain.ladder.naive_server", *copies], OWN: own}
     events = _events(questions, 1 if quick else ASKED)
@@ -51,18 +51,6 @@ def compare(
     with Process(["shardqa_toolchain.ladder.account", own[1]], core=cores()[0]) as process:
         account: dict[str, float] = process.message()
     return tuple(_middle(found) for found in runs.values()), account
-
-
-def _scoring(reader: Path, work: Path) -> Path:
-    """The reader's folder; a trial's has no scoring of its own and gets the shipped one's."""
-    from shardqa.models import shipped
-    from shardqa.models.scoring import SCORING_FILE
-
-    if (reader / SCORING_FILE).exists():
-        return reader
-    folder = Path(shutil.copytree(reader, work / "served"))
-    shutil.copyfile(shipped.folder() / SCORING_FILE, folder / SCORING_FILE)
-    return folder
 
 
 def _events(questions: Path, count: int) -> list[bytes]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from shardqa.models import shipped
+from shardqa.models.scoring import SCORING_FILE, Scoring
 from shardqa.models.session import MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain import squad
@@ -70,18 +71,20 @@ def networks(work: Path, checkpoint: Path | None, reader: Path | None, base: Pat
     if int8 is None:
         quantize(checkpoint, work / "int8", quickly)
         int8 = work / "int8"
+    Scoring.load(int8)  # what the server of the last table needs
     start = base or write_random(work / "base", TINY_BASE if quick else BASE)
     return Networks(start, base is None, checkpoint, work / "exact", int8, trained=not quick)
 
 
 def write_random(folder: Path, sizes: Sizes) -> Path:
-    """Writes a reader's checkpoint with fresh weights and the shipped reader's tokenizer, and returns its folder."""
+    """Writes a reader's checkpoint with fresh weights, else as the shipped reader's, and returns its folder."""
     loop.sow(SEED)
     network = SpanReader(sizes)
     folder.mkdir(parents=True)
     save_file({**tensors(network.encoder), **head_tensors(network)}, folder / WEIGHTS_FILE, {"format": "pt"})
     (folder / CONFIG_FILE).write_text(json.dumps({**config_of(sizes), "hidden_act": "gelu"}), encoding="utf-8")
-    shutil.copyfile(shipped.folder() / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    for name in (TOKENIZER_FILE, SCORING_FILE):
+        shutil.copyfile(shipped.folder() / name, folder / name)
     return folder
 
 
@@ -126,11 +129,7 @@ def draw(questions: Path | None, count: int, out: Path) -> Path:
     able = [one for one in found.questions if one.answers and one.document in texts]
     drawn = random.Random(SEED).sample(able, min(count, len(able)))
     articles = [
-        {
-            "title": one.id,
-            "paragraphs": [{"context": texts[one.document or ""], "qas": [_entry(one)]}],
-        }
-        for one in drawn
+        {"title": one.id, "paragraphs": [{"context": texts[one.document or ""], "qas": [_entry(one)]}]} for one in drawn
     ]
     out.write_text(json.dumps({"version": "1.1", "data": articles}), encoding="utf-8")
     return out
