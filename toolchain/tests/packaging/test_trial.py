@@ -1,9 +1,12 @@
-"""Trying a bundle: fresh isolated processes, Lambda's Runtime API."""
+"""Trying a bundle: fresh isolated processes, a rationed processor, Lambda's Runtime API."""
 
 import http.client
 import json
+import shutil
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain.packaging import runtime_api, trial
+from shardqa_toolchain.packaging import rations, runtime_api, trial
 
 NEXT = f"{runtime_api.VERSION}/invocation/next"
 
@@ -63,6 +66,41 @@ def test_a_process_sees_nothing_but_the_bundle(tmp_path: Path) -> None:
     root = bundle(tmp_path, "import numpy\n")
     with trial.started(root, sys.executable) as process, pytest.raises(BadModel, match="ended with 1"):
         process.ask({})
+
+
+@pytest.mark.parametrize("groups", [rations.CGROUPS, Path("/nowhere")], ids=["quota", "stop and go"])
+def test_a_rationed_process_gets_less_of_a_processor(groups: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with rations.rationed(process.pid, 0.2, groups) as ration:
+            assert ration in ("quota", "stop and go")
+            before, began = seconds_of(process.pid), time.monotonic()
+            time.sleep(1)
+            share = (seconds_of(process.pid) - before) / (time.monotonic() - began)
+        assert share < 0.6
+    finally:
+        process.kill()
+        process.wait()
+
+
+def seconds_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_the_curve_has_a_point_for_each_share_and_is_drawn(tmp_path: Path) -> None:
+    root = bundle(tmp_path, "def handler(event, context): return {}\n")
+    shutil.copytree(shipped.folder(), root / "model")
+    points = trial.ram_curve(root, sys.executable, (0.5, 2.0))
+    assert [(point.share, point.ram_mb) for point in points] == [(0.5, 884), (2.0, 3538)]
+    assert [points[0].ration in ("quota", "stop and go"), points[1].ration] == [True, "none"]
+    assert "0.5 vCPU, 884 MB" in trial.drawn(points)
+
+
+def test_a_bundle_that_answers_otherwise_than_its_reader_is_told(tmp_path: Path) -> None:
+    root = bundle(tmp_path, "def handler(event, context): return {'answer': 'no'}\n")
+    with pytest.raises(BadModel, match=r"the bundle says .'answer': 'no'."):
+        trial.check_equal(root, sys.executable, shipped.folder())
 
 
 def test_the_measured_row_has_the_tokens_that_it_says() -> None:

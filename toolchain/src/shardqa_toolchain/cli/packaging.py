@@ -12,11 +12,12 @@ import typer
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.errors import BadData, BadModel, SetupError
+from shardqa_toolchain.cli.needs import need
 
 if TYPE_CHECKING:
     from shardqa_toolchain.packaging.bundles import Bundle
     from shardqa_toolchain.packaging.runtime_api import FunctionReply
-    from shardqa_toolchain.packaging.trial import Trial
+    from shardqa_toolchain.packaging.trial import RamPoint, Trial
 
 KINDS = ("lambda", "functions")
 
@@ -43,6 +44,9 @@ def package(
         str | None, typer.Option("--interpreter", help="A Python of that version, to compile and measure with.")
     ] = None,
     measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Start the bundle and time it.")] = True,
+    ram_curve: Annotated[
+        bool, typer.Option("--ram-curve", help="Compare it with the reader, and time it by share of a processor.")
+    ] = False,
     try_: Annotated[
         bool, typer.Option("--try", help="Answer through AWS' runtime interface client (awslambdaric).")
     ] = False,
@@ -50,7 +54,7 @@ def package(
 ) -> None:
     """Pack a reader, its libraries and a handler: a zip for AWS Lambda, or a folder for Cloud Functions and Cloud Run.
 
-    Example: shardqa-models package --out reader.zip --try
+    Example: shardqa-models package --out reader.zip --try --ram-curve
     """
     from shardqa.models import shipped
     from shardqa_toolchain.packaging import bundles, target
@@ -64,15 +68,43 @@ def package(
         _tell_folder(bundles.functions_folder(folder, out, runtime, versions), as_json)
         return
     interpreter = target.interpreter(runtime, interpreter)
-    if interpreter is None and try_:
+    if interpreter is None and (try_ or ram_curve):
         raise SetupError(f"there is no {runtime.python} here to run the bundle with; name one with --interpreter")
     bundle = bundles.lambda_zip(folder, out, runtime, versions, wheels, interpreter)
     trial, replies = _tried(bundle, interpreter, measure, try_)
+    points = _curve(bundle, folder, interpreter) if ram_curve and interpreter else []
     if as_json:
-        print_json(_record(bundle, trial, replies))
+        print_json({**_record(bundle, trial, replies), "ram_curve": [asdict(point) for point in points]})
         return
     print_table(("what", "measured", "wanted"), [*_sizes(bundle), *_costs(trial), *_client(replies)])
+    _tell_curve(points, bundle)
     _tell(bundle, trial)
+
+
+def _curve(bundle: Bundle, reader: Path, interpreter: str) -> list[RamPoint]:
+    """Compares the bundle with its reader, times it by share of a processor, and draws that beside the zip."""
+    need("onnx", "safetensors")
+    from shardqa_toolchain.conversion.verify import FLOAT, verify
+    from shardqa_toolchain.packaging import trial
+
+    with trial.unpacked(bundle.path) as root:
+        verdict = verify(reader, root / "model", limit=trial.EQUAL_QUESTIONS, thresholds=FLOAT)
+        if not verdict.passed:
+            raise BadModel(f"the bundle's network is not the reader's: {'; '.join(verdict.failures)}; pack it anew")
+        trial.check_equal(root, interpreter, reader)
+        points = trial.ram_curve(root, interpreter)
+    bundle.path.with_suffix(".svg").write_text(trial.drawn(points), encoding="utf-8")
+    return points
+
+
+def _tell_curve(points: Sequence[RamPoint], bundle: Bundle) -> None:
+    if points:
+        rows = [
+            (f"{one.share:g}", f"{one.ram_mb:,}", f"{1e3 * one.p50:.1f}", f"{1e3 * one.p99:.1f}", one.ration)
+            for one in points
+        ]
+        print_table(("vCPU", "Lambda's memory, MB", "p50, ms", "p99, ms", "rationed by"), rows)
+        say(f"it answers as the reader does; drawn in {bundle.path.with_suffix('.svg')}")
 
 
 def _tried(

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from shardqa.errors import BadModel
-from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.reader import MAX_ROW_TOKENS
+from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
+from shardqa_toolchain.conversion.probes import probe
+from shardqa_toolchain.packaging.answering import Answerer
+from shardqa_toolchain.packaging.rations import rationed
+from shardqa_toolchain.packaging.serving import Server
+from shardqa_toolchain.picture import Panel, bars
 
 ROW_TOKENS = 128  # of the question whose latency is measured, its passage and special tokens included
 
@@ -23,6 +29,12 @@ STARTS = 5  # fresh processes timed; the median counts
 CALLS = 60  # timed answers of a warm process, after WARMING more
 
 WARMING = 10
+
+VCPU_MB = 1769  # memory at which Lambda gives a function one whole processor; less gives less in proportion
+
+SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)  # of a processor, in the curve
+
+EQUAL_QUESTIONS = 16  # asked of the bundle and of the reader that it was made from
 
 QUESTION = "Who planned the reed beds?"
 
@@ -42,20 +54,31 @@ class Trial:
     answer: Json  # what it said to QUESTION
 
 
-class Process:
-    """A fresh process that answers from a bundle, held to one processor."""
+@dataclass(frozen=True, slots=True)
+class RamPoint:
+    """Latency with a share of a processor, and the memory that Lambda gives it for; seconds."""
 
-    def __init__(self, root: Path, python: str) -> None:
+    share: float
+    ram_mb: int
+    p50: float
+    p99: float
+    ration: str  # how the processor was rationed here
+
+
+class Process:
+    """A fresh process that answers from a bundle, held to so many processors."""
+
+    def __init__(self, root: Path, python: str, processors: int = 1) -> None:
         driver = Path(__file__).with_name("driver.py")
         command = [python, "-I", "-S", "-B", str(driver), str(root)]
-        processor = max(os.sched_getaffinity(0))
+        held = sorted(os.sched_getaffinity(0))[-processors:]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=root,
-            preexec_fn=lambda: os.sched_setaffinity(0, {processor}),
+            preexec_fn=lambda: os.sched_setaffinity(0, held),
         )
         self.pid = self._process.pid
 
@@ -89,8 +112,8 @@ def unpacked(bundle: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def started(root: Path, python: str) -> Iterator[Process]:
-    process = Process(root, python)
+def started(root: Path, python: str, processors: int = 1) -> Iterator[Process]:
+    process = Process(root, python, processors)
     try:
         yield process
     finally:
@@ -108,6 +131,49 @@ def measure(root: Path, python: str) -> Trial:
     with started(root, python) as process:
         seconds, peak = _calls(process, row_event(root / "model"))
     return Trial(statistics.median(first), peak, _percentile(seconds, 50), _percentile(seconds, 99), answer)
+
+
+def ram_curve(root: Path, python: str, shares: Sequence[float] = SHARES) -> list[RamPoint]:
+    """Latency of a row of ROW_TOKENS tokens with each share of a processor; raises BadModel."""
+    event = row_event(root / "model")
+    points = []
+    for share in shares:
+        with started(root, python, max(1, round(share))) as process:
+            process.ask(event)
+            with rationed(process.pid, share) as ration:
+                seconds, _ = _calls(process, event)
+        p50, p99 = _percentile(seconds, 50), _percentile(seconds, 99)
+        points.append(RamPoint(share, round(share * VCPU_MB), p50, p99, ration))
+    return points
+
+
+def drawn(points: Sequence[RamPoint]) -> str:
+    """The curve as SVG."""
+    rows = [f"{point.share:g} vCPU, {point.ram_mb:,} MB" for point in points]
+    panels = [
+        Panel(name, values, [f"{value:.0f}" for value in values])
+        for name, values in (
+            ("p50, ms", [1e3 * point.p50 for point in points]),
+            ("p99, ms", [1e3 * point.p99 for point in points]),
+        )
+    ]
+    return bars(f"{ROW_TOKENS} tokens, warm, by the share of a processor", rows, panels)
+
+
+def check_equal(root: Path, python: str, reader: Path) -> int:
+    """Asks the bundle and the reader that it was made from the same questions, and returns how many.
+
+    Raises BadModel with the first that they answer otherwise.
+    """
+    original = Server(Answerer(reader))
+    found = probe(reader / TOKENIZER_FILE, 0, MAX_ROW_TOKENS, None, EQUAL_QUESTIONS).readings
+    events = [{"question": one.question.text, "passage": one.text} for one in found]
+    with started(root, python) as process:
+        for event in events:
+            reply, wanted = process.ask(event)["reply"], original.event(event)
+            if reply != wanted:
+                raise BadModel(f"{event['question']!r}: the bundle says {reply}, the reader {wanted}; pack it anew")
+    return len(events)
 
 
 def row_event(model: Path) -> Json:
