@@ -7,16 +7,20 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
+from shardqa.models.reader import SPANS
 from shardqa_toolchain.cards import Card, CardStep, address
 from shardqa_toolchain.conversion.checked import Check, convert
-from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.conversion.export import export, write_torchscript
+from shardqa_toolchain.conversion.networks import OnnxNetwork
 from shardqa_toolchain.conversion.verify import FLOAT
 from shardqa_toolchain.folders import written_atomically
-from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_weights, write_tiny
+from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_batch, tiny_weights, write_tiny
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,17 @@ def test_the_card_tells_step_source_verdict_and_size(reader: Path, exported: Pat
 def test_the_same_checkpoint_gives_the_same_file(reader: Path, exported: Path, tmp_path: Path) -> None:
     export(reader, tmp_path / "again")
     assert (tmp_path / "again" / "model.onnx").read_bytes() == (exported / "model.onnx").read_bytes()
+
+
+def test_torchscript_gives_what_onnx_gives(reader: Path, exported: Path, tmp_path: Path) -> None:
+    write_torchscript(reader, tmp_path / "model.pt")
+    batch = tiny_batch(tokens=19, real=11)
+    network = torch.jit.load(str(tmp_path / "model.pt"))  # type: ignore[no-untyped-call]
+    start, end = network(*(torch.from_numpy(value) for value in batch.feeds().values()))
+    wanted = OnnxNetwork(exported / "model.onnx").outputs(batch)
+    real = batch.attention_mask == 1
+    for name, logits in zip(SPANS, (start, end), strict=True):
+        np.testing.assert_allclose(logits.numpy()[real], wanted[name][real], atol=1e-4)
 
 
 def tokenizer_of_other_specials() -> str:

@@ -42,6 +42,7 @@ def export(
     questions: QuestionsOption = None,
     limit: LimitOption = None,
     keep_failing: KeepOption = False,
+    torchscript: Annotated[bool, typer.Option("--torchscript", help="Also write it as model.pt, for torch.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a checkpoint's reader as ONNX, float32, for rows of any number and length.
@@ -53,7 +54,11 @@ def export(
     need("onnx", "safetensors")
     from shardqa_toolchain.conversion import export as exporting
 
-    _report(exporting.export(folder, out, _check(questions, limit, keep_failing)), out, as_json)
+    verdict = exporting.export(folder, out, _check(questions, limit, keep_failing))
+    if torchscript:
+        need("torch")
+        exporting.write_torchscript(folder, out / "model.pt")
+    _report(verdict, out, as_json)
 
 
 def quantize(

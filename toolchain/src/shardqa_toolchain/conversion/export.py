@@ -3,6 +3,8 @@
 This is the reader that the int8 one is measured against; it is four times as large and is not shipped.
 """
 
+import io
+import warnings
 from pathlib import Path
 
 import onnx
@@ -33,6 +35,32 @@ def export(source: Path, out: Path, check: Check = AS_IT_COMES) -> Verdict:
     model = whole_network(checkpoint, FloatLayers())
     step = CardStep("export", {"form": "onnx", "opset": OPSET})
     return convert(source, out, step, lambda folder: write_reader(checkpoint, model, folder), FLOAT, check)
+
+
+def write_torchscript(source: Path, file: Path) -> None:
+    """Writes a checkpoint's reader as TorchScript, float32: what `AI.MODELSTORE … TORCH` takes and users move from.
+
+    Inputs and outputs are those of the ONNX reader, by place: int64 [batch, tokens] in, start and end logits out.
+    Raises BadModel for a source that is no reader, OSError.
+    """
+    import torch
+
+    from shardqa_toolchain.training.saved import load_reader
+
+    class Traced(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.reader = load_reader(source).eval().requires_grad_(False)
+
+        def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return self.reader(*inputs).unbind(-1)  # type: ignore[no-any-return]
+
+    example = (torch.zeros(2, 5, dtype=torch.int64), torch.ones(2, 5, dtype=torch.int64), torch.zeros(2, 5).long())
+    content = io.BytesIO()  # torch's own writer reports a full disk as a RuntimeError without a cause
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.save(torch.jit.trace(Traced(), example), content)  # type: ignore[no-untyped-call]
+    file.write_bytes(content.getvalue())
 
 
 def write_reader(checkpoint: Checkpoint, model: onnx.ModelProto, folder: Path) -> None:
