@@ -17,7 +17,9 @@ from shardqa.models.reader import EVIDENCE, MAX_ROW_TOKENS, RELEVANCE, SPANS, Ba
 from shardqa.models.session import LOAD_FAULTS, MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, SPAN_HEAD, WEIGHTS_FILE, Checkpoint
+from shardqa_toolchain.conversion.heads import task_heads
 from shardqa_toolchain.conversion.reference import Outputs, Reference
+from shardqa_toolchain.multitask.tasks import SETTING, TaskSet
 
 # What onnx raises for a file that is none; protobuf comes with it, without types.
 DecodeError: Any = import_module("google.protobuf.message").DecodeError
@@ -84,7 +86,8 @@ def _network_file(path: Path) -> Path:
 
 def _opened(file: Path, threads: int) -> Network:
     if file.name == WEIGHTS_FILE:
-        return CheckpointNetwork.of(Checkpoint.load(file.parent))
+        checkpoint = Checkpoint.load(file.parent)
+        return TaskNetwork.of(checkpoint) if SETTING in checkpoint.config else CheckpointNetwork.of(checkpoint)
     return OnnxNetwork(file, threads)
 
 
@@ -122,6 +125,30 @@ class CheckpointNetwork:
         if self.has_evidence:
             outputs[EVIDENCE] = self.reference.dense(EVIDENCE, hidden)[..., 0]
             outputs[RELEVANCE] = self.reference.dense(RELEVANCE, hidden[:, 0])[..., 0]
+        return outputs
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNetwork:
+    """A checkpoint of several tasks, computed in numpy."""
+
+    reference: Reference
+    tasks: TaskSet
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:
+        """Makes the network of a checkpoint; raises BadModel where a head is missing or misshapen."""
+        tasks = TaskSet.of(checkpoint.config)
+        task_heads(tasks, checkpoint.weights)
+        return cls(Reference(checkpoint.weights, checkpoint.shape), tasks)
+
+    def outputs(self, batch: Batch) -> Outputs:
+        hidden = self.reference.hidden(batch)
+        outputs: Outputs = {}
+        for size in self.tasks.heads:
+            logits = self.reference.dense(size.tensor, hidden[:, 0] if size.at_first else hidden)
+            parts = np.moveaxis(logits, -1, 0) if len(size.outputs) > 1 else (logits,)
+            outputs |= zip(size.outputs, parts, strict=True)
         return outputs
 
 
