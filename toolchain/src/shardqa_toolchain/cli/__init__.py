@@ -12,6 +12,7 @@ from shardqa_toolchain.cli import (
     eval,
     evidence,
     ladder,
+    multitask,
     packaging,
     times,
     training,
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": HELP},
 )
 app.add_typer(training.train_app, name="train")
+training.train_app.command("multitask")(multitask.multitask)
 app.command("distil")(training.distil)
 app.command("mix")(training.mix)
 app.command("curve")(training.curve)
