@@ -15,6 +15,8 @@ from shardqa_toolchain import cli
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "models.md"
 NOTHING_THERE = {  # a command line of each command that can't succeed here, in an empty folder
+    "train multitask": ["--recipe", "nowhere.toml", "--out", "out"],
+    "prune": ["nowhere", "--out", "out", "--heads", "0.5"],
     "train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
     "distil": ["--teacher", "nowhere", "--start", "nowhere", "--out", "out", "--data", "nowhere.json"],
     "average": ["a", "b", "--out", "out"],

@@ -14,6 +14,7 @@ from shardqa_toolchain.cli import (
     ladder,
     multitask,
     packaging,
+    prune,
     times,
     training,
 )
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.add_typer(training.train_app, name="train")
 training.train_app.command("multitask")(multitask.multitask)
 app.command("distil")(training.distil)
+app.command("prune")(prune.prune)
 app.command("mix")(training.mix)
 app.command("curve")(training.curve)
 app.command("average")(training.average)
