@@ -21,7 +21,7 @@ from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.ladder.steps import Networks, cores
 
 START_SECONDS = 120.0  # a server that has not answered by then does not come up
-ASKED = 20  # questions of a round
+ASKED = 8  # questions of a round
 NAIVE, OWN = "three models, torch and transformers", "one int8 network, onnxruntime"
 
 

@@ -15,7 +15,6 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shardqa.errors import BadData
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
 from shardqa_toolchain import cards
@@ -36,7 +35,6 @@ from shardqa_toolchain.multitask.tasks import (
     SIGNS,
     SPAN,
     TEXT,
-    TOKENS,
     YES,
     Task,
     TaskSet,
@@ -212,8 +210,9 @@ def train(
     start = Checkpoint.load(Path(recipe.checked().start))
     learnt = {entry.name: _examples(entry.train, entry.kind) for entry in recipe.task}
     dev = {entry.name: _examples(entry.dev, entry.kind) for entry in recipe.task if entry.dev}
-    tasks = TaskSet(recipe.form, tuple(_task(entry, learnt[entry.name]) for entry in recipe.task))
-    _check_labels(tasks, dev)
+    tasks = TaskSet(
+        recipe.form, tuple(_task(entry, [*learnt[entry.name], *dev.get(entry.name, ())]) for entry in recipe.task)
+    )
     tokenizer = Tokenizer.load(start.folder)
     with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
@@ -243,14 +242,6 @@ def _task(entry: TaskEntry, examples: Sequence[lines.Example]) -> Task:
     if labels is None:
         labels = [OUTSIDE, *sorted({mark[2] for one in examples for mark in one.marks} - {OUTSIDE})]
     return Task(entry.name, entry.kind, tuple(labels))
-
-
-def _check_labels(tasks: TaskSet, dev: Mapping[str, Sequence[lines.Example]]) -> None:
-    for task in tasks.tasks:
-        labels = {one.label for one in dev.get(task.name, ()) if task.is_of_row}
-        labels |= {mark[2] for one in dev.get(task.name, ()) for mark in one.marks if task.kind == TOKENS}
-        if unknown := sorted(labels - set(task.labels)):
-            raise BadData(f"{task.name}: dev has the label {unknown[0]!r}, of which nothing is learnt; correct a file")
 
 
 def load_network(start: Checkpoint, tasks: TaskSet) -> MultitaskNetwork:
