@@ -74,6 +74,7 @@ class TextLine(Words):
 
     hyphenated: bool = False
     is_downwards: bool = False
+    is_unsure: bool = False  # whether it may belong to columns that are read one after the other
 
     @property
     def text(self) -> str:

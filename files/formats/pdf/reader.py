@@ -36,6 +36,7 @@ class _Pages:
     empty: list[int] = field(default_factory=list)
     illegible: list[int] = field(default_factory=list)
     downwards: list[int] = field(default_factory=list)
+    unsure: list[int] = field(default_factory=list)
     files: list[tuple[str, bytes]] = field(default_factory=list)  # attached, by name
 
 
@@ -114,6 +115,8 @@ def _page(document: pdfium.PdfDocument, number: int, ocr: bool, pages: _Pages) -
     if 2 * sum(line.is_downwards for line in lines) > len(lines):
         pages.downwards.append(number)
         blocks = [*sorted(lines, key=lambda line: -line.left)]
+    if any(line.is_unsure for line in lines):
+        pages.unsure.append(number)
     if ocr and (is_picture or not is_text):
         lines, blocks = _recognized(document, number)
         is_text = True
@@ -182,6 +185,8 @@ def _lost(place: str, pages: _Pages) -> Iterator[Lost]:
             "the fonts do not say which letters they draw, so save it anew; "
             "'shardqa ingest --ocr' reads such pages as pictures",
         )
+    if pages.unsure:
+        yield Lost(place, f"{_named(pages.unsure)}: columns stand beside one another; their lines may be mixed")
     if pages.downwards:
         why = "written downwards; its columns were taken from right to left, tables and columns below others are mixed"
         yield Lost(place, f"{_named(pages.downwards)}: {why}")

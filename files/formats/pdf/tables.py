@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median, median_low
 
+from shardqa.files.formats.pdf import columns
 from shardqa.files.formats.pdf.page import TextLine, Word, Words, overlap
 from shardqa.files.formats.pdf.rules import NEAR, Rule, joined
 from shardqa.files.pairs import are_pairs
@@ -20,7 +21,10 @@ PROSE = 4.5  # words of a cell on average: columns of text have as many
 LOOSE = 0.35  # of a line's height: rows are further apart than the lines of a cell, where they are
 MAX_COLUMNS = 60
 SAME_WIDTH = 0.4  # of the words of code, which may stand beside remarks in another font
-NEXT_ROW = 1.3  # of a line's height: a row is no further below the one before
+NEXT_ROW, NEXT_FULL_ROW = (
+    1.3,
+    2.5,
+)  # of a line's height: a row, or one of a table of three columns, is no further below the others
 MAX_CELL = 12.0  # lines of a cell in a table without rules
 HYPHENATED = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_A-Z])")
 YEAR = re.compile(r"(?:19|20)\d\d")
@@ -54,7 +58,7 @@ class _Cell(Words):
 def found(lines: list[TextLine], rules: Callable[[], list[Rule]]) -> list[TextLine | Table]:
     """Returns the lines with tables in the places of theirs; calls `rules` only where lines have gaps."""
     cells = [_cells(line, n) for n, line in enumerate(lines)]
-    if sum(len(row) > 1 for row in cells) < 2 and not _side_by_side(lines):
+    if sum(len(row) - 1 for row in cells) < 2 and not _side_by_side(lines):
         return list(lines)
     blocks: dict[int, Table] = {}  # by the number of their first line
     in_tables: set[int] = set()
@@ -66,7 +70,8 @@ def found(lines: list[TextLine], rules: Callable[[], list[Rule]]) -> list[TextLi
     for free, run in groupby(range(len(lines)), lambda n: n not in in_tables):
         within = list(run)
         if free:
-            content += _aligned([lines[n] for n in within], [cells[n] for n in within])
+            for part in columns.in_turn([lines[n] for n in within]):
+                content += _aligned(part, [_cells(line, n) for n, line in enumerate(part)])
         else:
             content += [blocks[n] for n in within if n in blocks]
     return content
@@ -196,10 +201,10 @@ def _aligned(lines: list[TextLine], cells: list[list[_Cell]]) -> Iterator[TextLi
         table = None if is_text else _table(run)
         if table is not None:
             yield table
-        elif not is_text and _is_columns(run):
-            yield from _columns_in_turn(run)
         else:
-            yield from lines[start : max(stop, start + 1)]
+            for line in lines[start : max(stop, start + 1)]:
+                line.is_unsure = not is_text and _is_columns(run)
+                yield line
         start = max(stop, start + 1)
 
 
@@ -214,25 +219,28 @@ def _stop(cells: list[list[_Cell]], start: int) -> int:
     """Returns the end of the lines from `start` on whose cells keep to the same columns."""
     columns: list[tuple[float, float]] = []
     last_full = stop = start
+    lowest = cells[start][0]  # of the cells so far: the lines of one may be drawn before the next one's
     for n in range(start, len(cells)):
         row = cells[n]
         wider = _merged([*columns, *((cell.left, cell.right) for cell in row)])
         if len(wider) < max(len(columns), 2 if len(row) > 1 else 1) or any(map(_is_leader, row)):
             break
-        if n > start and not _is_near(cells[n - 1], row, cells[n + 1] if n + 1 < len(cells) else row):
+        if n > start and not _is_near(lowest, row, cells[n + 1] if n + 1 < len(cells) else row, len(columns)):
             break
+        lowest = min(lowest, row[0], key=lambda cell: cell.bottom)
         columns, stop = wider, n + 1
         if len(row) > 1 or (n > start and overlap(cells[n - 1][0], row[0])):
             last_full = n + 1
     return last_full if last_full > start else stop if len(columns) > 1 else start
 
 
-def _is_near(before: list[_Cell], row: list[_Cell], after: list[_Cell]) -> bool:
-    """Returns whether a row is right below the last, or below the height of a cell that is drawn next to it."""
-    height = max(before[0].top - before[0].bottom, 1.0)
-    down = before[0].bottom - row[0].top
+def _is_near(lowest: _Cell, row: list[_Cell], after: list[_Cell], columns: int) -> bool:
+    """Returns whether a row is right below the others, or below the height of a cell that is drawn next to it."""
+    height = max(lowest.top - lowest.bottom, 1.0)
+    down = lowest.bottom - row[0].top
     rises = after[0].bottom > row[0].top - height and after[0].left > row[0].right
-    return down < (MAX_CELL if rises else NEXT_ROW) * height and row[0].bottom - before[0].top < MAX_CELL * height
+    most = MAX_CELL if rises else NEXT_FULL_ROW if columns > 2 else NEXT_ROW
+    return down < most * height and row[0].bottom - lowest.top < MAX_CELL * height
 
 
 def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -337,14 +345,6 @@ def _has_figure(cell: str) -> bool:
     return any(character.isdigit() for character in cell)
 
 
-# ---- columns of text, drawn line by line
-
-
 def _is_columns(run: list[_Cell]) -> bool:
+    """Returns whether the cells say so much that they may be columns of text, to be read one after the other."""
     return len(_bands(run)) > LEAST_ROWS and sum(len(cell.words) for cell in run) / len(run) >= PROSE
-
-
-def _columns_in_turn(run: list[_Cell]) -> Iterator[TextLine]:
-    columns = [left for left, _ in _merged([(cell.left, cell.right) for cell in run])]
-    for cell in sorted(run, key=lambda cell: (_column(columns, cell), cell.number)):
-        yield TextLine(cell.words)

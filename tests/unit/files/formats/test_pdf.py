@@ -57,8 +57,9 @@ def painted(paint: Callable[[Canvas], object], **options: Any) -> bytes:
     return file.getvalue()
 
 
-def drawn(*places: tuple[float, float, str], turned: bool = False, **options: Any) -> bytes:
+def drawn(*places: tuple[float, float, str], turned: bool = False, size: int = 12, **options: Any) -> bytes:
     def paint(canvas: Canvas) -> None:
+        canvas.setFont("Helvetica", size)
         canvas.rotate(90 if turned else 0)
         for x, y, words in places:
             canvas.drawString(x, y, words)
@@ -177,6 +178,45 @@ def test_two_columns_that_were_drawn_line_by_line_follow_each_other() -> None:
     told = text(drawn(*places))
     assert told.count(HARBOR.strip()) == 6
     assert told.index("Left.") < told.index("Right.")
+
+
+def test_three_columns_drawn_across_the_page_are_read_one_after_the_other() -> None:
+    """Their first lines stand at different heights, as below a heading; a foot stands below them all."""
+    columns = [textwrap.wrap(f"{name}. {HARBOR * 4}", 34) for name in ("Left", "Middle", "Right")]
+    places = [
+        (42 + 180 * n, 780 - 11 * line - 3 * n, column[line])
+        for line in range(max(map(len, columns)))
+        for n, column in enumerate(columns)
+        if line < len(column)
+    ]
+    told = text(drawn(*places, (300, 30, "-5-"), size=9))
+    assert told.count(HARBOR.strip()) == 12
+    assert told.index("Left.") < told.index("Middle.") < told.index("Right.") < told.index("-5-")
+
+
+def test_a_table_of_wrapped_cells_without_rules_has_its_rows() -> None:
+    rows = [
+        ("Post", "Duty", "Person"),
+        ("North gate", "opens the gate and\ncounts visitors", "Ines Falk"),
+        ("Boat shed\nand ramp", "keeps the keys", "Otto Moss"),
+        ("Kiosk", "sells tickets", "Ada Quist"),
+    ]
+    places = [
+        (60 + 150 * n, 780 - 34 * row - 12 * line, words)
+        for row, cells in enumerate(rows)
+        for n, cell in enumerate(cells)
+        for line, words in enumerate(cell.split("\n"))
+    ]
+    assert "Post Boat shed and ramp has Duty: keeps the keys; Person: Otto Moss." in text(drawn(*places))
+
+
+def test_names_and_values_with_dots_between_them_are_pairs_but_in_contents() -> None:
+    fees = [(60, 780 - 20 * n, f"{name} {'.' * 30} {value}") for n, (name, value) in enumerate(
+        [("Adults", "72 euros"), ("Students", "36 euros"), ("Family", "110 euros")]
+    )]  # fmt: skip
+    assert text(drawn(*fees)) == "Adults: 72 euros.\nStudents: 36 euros.\nFamily: 110 euros."
+    contents = [(60, 780 - 20 * n, f"Part {n} {'.' * 30} {7 * n}") for n in range(1, 4)]
+    assert "......" in text(drawn(*contents))
 
 
 def test_superscripts_and_subscripts_are_marked() -> None:
