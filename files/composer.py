@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from shardqa.files.plain_tables import parts
+
 from shardqa import checks
-from shardqa.files.pairs import are_pairs, is_pair, unfolded
+from shardqa.files.pairs import are_pairs, groups, totals, unfolded
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
@@ -94,6 +96,14 @@ class Composer:
         self._mark()
         self._add(text)
 
+    def lines(self, text: str, close: bool = False) -> None:
+        """Adds a paragraph as `block` does, but for tables among its lines."""
+        for part in parts(text.strip("\n")):
+            if isinstance(part, str):
+                self.block(part, close)
+            else:
+                self.table(part)
+
     def _explain(self, term: str, text: str) -> None:
         """Puts a short text on the line of its term, as a pair."""
         at, place = self.marks[-1] if self.marks else (0, Place())
@@ -111,15 +121,22 @@ class Composer:
     def rows(self, rows: Iterable[Sequence[str]], header: Sequence[str] | None) -> None:
         """Adds a table as sentences, a line a row; without a header, pairs, or cells with bars between them."""
         rows = list(rows)
+        sums = totals(rows) if header is not None else set[int]()
         if header is not None:
             self.block(bars(without_values(header, rows)))
         for n, row in enumerate(rows):
-            if header is None and is_pair(row):
-                self.pair(row[0], row[1], close=n > 0)
-            elif header is None:
-                self.block(bars(row), close=n > 0)
+            if header is None or n in sums:
+                self.outside(row, close=n > 0)
             else:
                 self.row(header, row, close=n > 0)
+
+    def outside(self, row: Sequence[str], close: bool) -> None:
+        """Adds a row that no header names: its pairs, each on a line, or its cells with bars between them."""
+        for n, group in enumerate(groups(row) or [[bars(row)]]):
+            if len(group) > 1:
+                self.pair(group[0], group[1], close or n > 0)
+            else:
+                self.block(group[0], close or n > 0)
 
     def row(self, header: Sequence[str], row: Sequence[str], close: bool) -> None:
         """Adds a row of a table as a sentence; its cells become its place."""

@@ -6,6 +6,7 @@ Lane 4." Nothing marks which it is, so it is told by the words. Pure functions.
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 DIGIT = re.compile(r"\d")
 AMOUNT = re.compile(r"[^\w(]{0,2}\d|[A-Z]{0,3}[€$£¥] ?\d")  # what begins as a number does
@@ -59,6 +60,31 @@ def unfolded(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
     if not is_form or max(map(len, rows)) < 3:
         return rows
     return [row[n : n + 2] for row in rows for n in range(0, len(row), 2) if any(row[n : n + 2])]
+
+
+def groups(row: Sequence[str]) -> list[list[str]]:
+    """Returns what a row outside of a table says: pairs of a name and a value, and single cells; none where else.
+
+    Gaps part the pairs (`Customer | Heron Club | | Date | 12 March`), or their names tell them (`No. | 7 | Date | …`).
+    """
+    found = [list(run) for is_filled, run in groupby(row, lambda cell: bool(cell.strip())) if is_filled]
+    if len(found) == 1 and len(found[0]) > 2 and len(found[0]) % 2 == 0:
+        found = [found[0][n : n + 2] for n in range(0, len(found[0]), 2)]
+        return found if all(name.endswith(":") or _last(name) in LABELS for name, _ in found) else []
+    are_pairs = all(len(one) < 3 and not AMOUNT.match(one[0]) for one in found)
+    return found if are_pairs and any(len(one) > 1 for one in found) else []
+
+
+def totals(rows: Sequence[Sequence[str]]) -> set[int]:
+    """Returns the numbers of rows that sum up: their names stand among a column's figures, before the sum."""
+    found: set[int] = set()
+    for n, row in enumerate(rows):
+        filled = [at for at, cell in enumerate(row) if cell.strip()]
+        if len(filled) == 2 and filled[0] and not AMOUNT.match(row[filled[0]]) and DIGIT.search(row[filled[1]]):
+            column = [other[filled[0]] for other in rows if other[0].strip() and filled[0] < len(other)]
+            if column and all(AMOUNT.match(cell) for cell in column if cell.strip()):
+                found.add(n)
+    return found
 
 
 def _is_head(name: str, value: str, below: Sequence[tuple[str, str]]) -> bool:

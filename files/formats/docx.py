@@ -50,6 +50,7 @@ class _Document:
         self.composer = Composer()
         self.title = ""
         self.lost = self.composer.lost
+        self._tabbed: list[str] = []  # paragraphs that may be rows of a table
         self._package = package
         self._relations: dict[str, Relation] = {}
         self._styles = _Styles(self._part("styles"))
@@ -108,12 +109,23 @@ class _Document:
         for block in _within(parent, P, TBL):
             with apart(self.lost, "a table" if block.tag == TBL else "a paragraph"):
                 in_list = self._table(block, depth) if block.tag == TBL else self._paragraph(block, depth, in_list)
+        self._end_rows()
+
+    def _end_rows(self) -> None:
+        self.composer.lines("\n".join(self._tabbed))
+        self._tabbed.clear()
 
     def _paragraph(self, block: Any, depth: int, in_list: bool) -> bool:
         """Adds a paragraph, behind an item of a list if `in_list`; returns whether it is one."""
         words, level = self._words(block), self._styles.level(block)
         mark = self._mark(block) if words.strip() else ""
-        if level is not None:
+        if "\t" in words.strip() and not mark and level is None:
+            self._tabbed.append(words.strip())
+        else:
+            self._end_rows()
+        if self._tabbed:
+            in_list = False
+        elif level is not None:
             self.composer.heading(f"{mark} {words}" if mark.strip("-") else words, level)
             if not self.title and self._styles.name(block) == "title":
                 self.title = one_line(words)
@@ -180,6 +192,7 @@ class _Document:
 
     def _table(self, table: Any, depth: int) -> bool:
         """Adds a table; one of one column, or with tables in it, only lays the page out: its blocks are text."""
+        self._end_rows()
         rows = _rows(table)
         lays_out = max(map(len, rows), default=0) < 2 or any(
             cell is not None and cell.find(f".//{TBL}") is not None for row in rows for cell in row

@@ -175,7 +175,7 @@ def _body(composer: Composer, part: MIMEPart) -> None:
         html.compose(text, composer)
     else:
         for paragraph in text.split("\n\n"):
-            composer.block(paragraph)
+            composer.lines(paragraph)
 
 
 def _unnamed(part: MIMEPart, number: int) -> str:

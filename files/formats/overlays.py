@@ -33,6 +33,12 @@ class Overlay:
     formats: dict[Cell, str] = field(default_factory=dict)  # of numbers, where these say more than the number does
     texts: dict[Cell, str] = field(default_factory=dict)  # what a cell says that is more than its value
 
+    def part(self, start: int, stop: int) -> "Overlay":
+        """Returns what stands in some columns, counted from the first of them."""
+        notes = {(row, column - start): note for (row, column), note in self.notes.items() if start <= column < stop}
+        merged = [((top, first - start), (bottom, last - start)) for (top, first), (bottom, last) in self.merged]
+        return Overlay(notes, merged=[area for area in merged if 0 <= area[0][1] < stop - start])
+
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, Overlay]:
     """Returns what each sheet has beside its values, by the sheet's name."""

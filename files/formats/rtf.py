@@ -38,7 +38,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         rows = [line[:-1].split("|") for line in group] if cells > 1 else None
         if rows is None:
             for line in group:
-                composer.block(line.rstrip("|"))
+                composer.lines(line.rstrip("|"))
         else:
             composer.table(rows)
     yield from source.composed(composer)

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, ZipError
 
 from shardqa.errors import BadDocument
-from shardqa.files.composer import Composer, bars, cells_of, joined, one_line, sentence, without_values
+from shardqa.files.composer import Composer, bars, joined, one_line, without_values
 from shardqa.files.formats import cell_counts, cell_formats, header, zipped
 from shardqa.files.formats.faults import apart, readable
 from shardqa.files.formats.overlays import Cell, Overlay, of_sheets, of_xls
-from shardqa.files.pairs import are_pairs, is_pair, unfolded
+from shardqa.files.pairs import are_pairs, totals, unfolded
 from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
 FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
@@ -65,7 +65,10 @@ def read(source: SourceFile) -> Iterator[Item]:
             overlay.merged += areas
             texts = list(_texts(rows, overlay.formats | formats.get(name, {}), overlay.texts))
             _spread(texts, overlay.merged)
-            _Sheet(composer, name, texts, overlay).add()
+            for start, stop in _beside(texts):
+                _Sheet(composer, name, [row[start:stop] for row in texts], overlay.part(start, stop)).add()
+            for words in overlay.boxes:
+                composer.block(words)
         if kinds[name] is not SheetTypeEnum.ChartSheet:  # one of an xlsb has no cells, and the library wants some
             composer.lost += losses
     has_title = len(names) == 1 and UNNAMED.fullmatch(names[0]) is None
@@ -156,25 +159,22 @@ class _Sheet:
         is_form = are_pairs(lines) or unfolded(lines) is not lines
         top = None if is_form else _header(self._rows)
         bottom, names = (-1, []) if top is None else self._head(top)
+        sums = {bottom + 1 + n for n in totals(self._rows[bottom + 1 :])} if top is not None else set[int]()
         is_first = True
         for n in range(max(len(self._rows), *(at + 1 for at in self._notes), 0)):
             row = self._rows[n] if n < len(self._rows) else []
             self._composer.at(sheet=self._name, row=n + 1)
             in_table = top is not None and n > bottom
             if any(row) and (top is None or n < top or in_table):
-                if in_table:
+                if in_table and n not in sums:
                     self._composer.row(names, row, close=not is_first)
-                elif (is_form and any(row[first + 1 :])) or is_pair(row[first:]):
-                    self._composer.rows(unfolded([row[first:]]), None)
                 else:
-                    self._composer.block(sentence(cells_of([], row)))
+                    self._composer.outside(row[first:], close=n in sums)
                 is_first = not in_table
             if n == bottom:
                 self._composer.block(bars(without_values(names, self._rows[n + 1 :])))
             self._add_notes(n, row if in_table else [], names if top is not None and n >= top else [])
         self._composer.at(row=None)
-        for words in self._overlay.boxes:
-            self._composer.block(words)
 
     def _head(self, top: int) -> tuple[int, list[str]]:
         """Returns (last row of the head, the columns' names); the head goes down as far as merged cells in it."""
@@ -194,6 +194,29 @@ class _Sheet:
             about = [*row[: min(column, 1)], *names[column : column + 1]]
             name = ", ".join(filter(None, about)) or f"cell {_reference(at, column)}"
             self._composer.pair(f"Note to {name}", self._overlay.notes[at, column], close=any(row))
+
+
+def _beside(rows: list[list[str]]) -> list[tuple[int, int]]:
+    """Returns the columns (first, behind the last) of tables beside one another, with an empty column in between.
+
+    A table has rows of two columns and names them; its first column holds no numbers.
+    """
+    width = max(map(len, rows), default=0)
+    filled = [any(n < len(row) and row[n] for row in rows) for n in range(width)]
+    starts = [n for n in range(width) if filled[n] and not (n and filled[n - 1])]
+    found = [(0, width)]
+    for start in starts[1:]:
+        left, right = ([row[found[-1][0] : start] for row in rows], [row[start:] for row in rows])
+        if all(map(_stands_alone, (left, right))):
+            found[-1:] = [(found[-1][0], start), (start, width)]
+    return found
+
+
+def _stands_alone(rows: list[list[str]]) -> bool:
+    full = [row for row in rows if sum(map(bool, row)) > 1 and row[0]]
+    return (
+        len(full) > 1 and (are_pairs(full) or _header(rows) is not None) and not any(_is_number(row[0]) for row in full)
+    )
 
 
 def _reference(row: int, column: int) -> str:

@@ -11,7 +11,7 @@ from itertools import chain, count, islice
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
-from shardqa.files.composer import Composer, bars, cells_of, one_line, sentence
+from shardqa.files.composer import Composer, cells_of, one_line, sentence
 from shardqa.files.formats import header
 from shardqa.files.pairs import are_pairs
 from shardqa.files.source_file import Item, Skipped, SourceFile
@@ -39,9 +39,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     at = header.row_of([row for _, row in first]) or 0
     above, names = first[:at], [one_line(cell) for cell in first[at][1]]
     if above:
-        title = source.name.rpartition("/")[2]
-        text = "\n".join(bars(row) for _, row in above)
-        yield source.document(text, title, f"{source.name}/{above[0][0]}", [(0, Place(row=above[0][0]))])
+        yield from _form(source, above, source.name.rpartition("/")[2], f"{source.name}/{above[0][0]}")
     counts: Counter[str] = Counter()
     for one in chain(start, numbered_rows):
         if isinstance(one, Skipped):
@@ -52,13 +50,15 @@ def read(source: SourceFile) -> Iterator[Item]:
         raise BadDocument("one row only: the first names the columns, each further one is a document")
 
 
-def _form(source: SourceFile, rows: list[tuple[int, list[str]]]) -> Iterator[Item]:
+def _form(
+    source: SourceFile, rows: list[tuple[int, list[str]]], title: str = "", id_: str | None = None
+) -> Iterator[Item]:
     """Yields a table of names and values as one document."""
     composer = Composer()
-    for number, row in rows:
+    for n, (number, row) in enumerate(rows):
         composer.at(row=number)
-        composer.rows([row], None)
-    return source.composed(composer)
+        composer.outside(row, close=n > 0)
+    yield from source.composed(composer, title, id_)
 
 
 def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]] | Skipped]:

@@ -5,7 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
 
+from shardqa.files.plain_tables import parts
+
 from shardqa import checks
+from shardqa.files.composer import Composer
 from shardqa.files.source_file import Item, SourceFile
 
 TITLE_MARK = "# "
@@ -19,7 +22,15 @@ def read(source: SourceFile) -> Iterator[Item]:
     if TXT_NAME.search(source.name) and PAGES.match("\n".join(start)):
         yield from _pages(source, chain(start, lines))
     else:
-        yield source.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))
+        text = "".join(f"{line}\n" for line in _bounded(chain(start, lines)))
+        paragraphs = text.split("\n\n")
+        if all(parts(paragraph) == [paragraph] for paragraph in paragraphs):
+            yield source.document(text)
+            return
+        composer = Composer()
+        for paragraph in paragraphs:
+            composer.lines(paragraph)
+        yield from source.composed(composer)
 
 
 def _beginning(lines: Iterator[str]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
+from shardqa.files.plain_tables import is_led
+
 from shardqa.files import hyphens
 from shardqa.files.composer import Composer
 from shardqa.files.formats.pdf.page import TextLine
@@ -113,7 +115,7 @@ def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[t
                 is_other = part.has_header and any(isinstance(before, Table) for before in parts[:at])
                 last = _add_table(composer, part, None if is_other else last)
             else:
-                composer.block(part)
+                composer.lines(part)
                 last = None
 
 
@@ -197,7 +199,10 @@ def _paragraphs(lines: list[str], titles: set[str], width: int) -> Iterator[str]
             continue
         is_title = line.casefold() in titles or after.casefold() in titles
         goes_on = HYPHEN.search(line) is not None and after[:1].islower()
-        if not after or is_title or (not goes_on and (LIST_ITEM.match(after) or _ends(line, width))):
+        are_led = [is_led(line), is_led(after)]
+        if after and all(are_led):
+            parts.append(f"{line}\n")
+        elif not after or is_title or any(are_led) or (not goes_on and (LIST_ITEM.match(after) or _ends(line, width))):
             yield "".join([*parts, line])
             parts = []
         elif goes_on:
