@@ -29,6 +29,7 @@ class Composer:
         self._term = ""  # of a list, which what comes next explains
         self.marks: list[Mark] = []
         self.lost: list[str] = []  # what of the file is not in the text, and why
+        self.struck: list[str] = []  # words that the file strikes out, which are no text of it any more
 
     @property
     def text(self) -> str:

@@ -27,6 +27,7 @@ MAX_BINARY = 256 * 1024 * 1024  # bytes of a PDF, a word processor's file or an 
 MAX_MARKUP = 50_000_000  # bytes of an HTML or Markdown file, whose text is usually a fraction of it
 MAX_RATIO = 1_000  # of a gzip file's content to its own size, past the first MAX_MARKUP bytes: deflate's own is 1,032
 SNIFF = 8192  # bytes looked at for a NUL, the sign of a binary file
+STRUCK_TOLD, STRUCK_SHOWN = 10, 80  # pieces that are told as struck out; characters of each
 CHUNK = 1 << 16  # bytes read at a time
 MAX_DEPTH = 3  # archives within archives, messages within messages
 GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
@@ -140,6 +141,9 @@ class SourceFile:
     ) -> Iterator[Item]:
         """Yields the document, and what of it is lost, each once."""
         yield self.document(composer.text, title, id_, composer.marks, metadata)
+        if struck := [*dict.fromkeys(" ".join(words.split()) for words in composer.struck if words.strip())]:
+            shown = ", ".join(repr(words[:STRUCK_SHOWN]) for words in struck[:STRUCK_TOLD])
+            composer.lost.append(f"struck out, and left out: {shown}{', …' * (len(struck) > STRUCK_TOLD)}")
         yield from (Lost(self.label, reason) for reason in dict.fromkeys(composer.lost))
 
     def inside(self, name: str, content: bytes) -> Iterator[Item]:

@@ -173,7 +173,10 @@ class _Document:
                 pieces.append((stands, equation(node)))
             elif tag not in GONE and tag != BOX and (node is element or tag != P):
                 if tag == RUN:
-                    if self._styles.is_hidden(node):
+                    if self._styles.is_set(node, "vanish"):
+                        continue
+                    if self._styles.is_set(node, "strike") or self._styles.is_set(node, "dstrike"):
+                        self.composer.struck.append("".join(node.itertext(f"{W}t")))
                         continue
                     stands = value(node.find(f"{W}rPr"), "vertAlign")
                 stack.extend((child, stands) for child in reversed(node))
@@ -249,10 +252,11 @@ class _Styles:
                 return (list_, level if level >= 0 else None, style) if list_ != "0" else None
         return None
 
-    def is_hidden(self, run: Any) -> bool:
+    def is_set(self, run: Any, name: str) -> bool:
+        """Returns whether a run has a property by itself or by its style."""
         properties = run.find(f"{W}rPr")
         while properties is not None:
-            switch = properties.find(f"{W}vanish")
+            switch = properties.find(f"{W}{name}")
             if switch is not None:
                 return is_on(switch, f"{W}val")
             style = self._styles.get(value(properties, "rStyle"))

@@ -4,9 +4,11 @@ Parsed by selectolax' lexbor, which takes any soup a browser takes.
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -31,6 +33,7 @@ AROUND = {  # what stands around a page's text, unless it stands within it
     "button[aria-expanded], button:has(+ [aria-hidden])",
 }
 FILLED = "select, input:is([readonly], [disabled]):is(:not([type]), [type=text])"  # fields that show one value
+STRUCK = "del, s, strike, [style*=line-through]"
 HALF = 0.5  # of a page's text: a part with more of it is no boilerplate
 MOST_OF_HEAD = 1_000  # characters of what stands with a title above the main part
 A_SENTENCE, A_PARAGRAPH = 4, 25  # words of a hidden part, and of all that is hidden, from which they say something
@@ -119,13 +122,35 @@ def compose(html: str, composer: Composer) -> str:
             composer.lost.append("its style sheets have more rules than are followed: text that they hide is read")
         opened = styles.opened(tree) if any(map(_is_hidden, tree.css(HIDABLE))) else set()  # most pages hide nothing
     for part in [*_lead(root, main), main]:
+        composer.struck += _drop(part.css(STRUCK), part)
         with apart(composer.lost, "what is no text of it"):
             asides += _clean(part, opened)
         _Walk(composer, _asides(part), {node.mem_id for node in part.css(INNER)}).walk(part)
+    with apart(composer.lost, "its questions and answers for search engines"):
+        _add_answers(composer, tree)
     if sum(len(words.split()) for words in asides) >= A_PARAGRAPH:
         size = f"{sum(map(len, asides)):,} characters in {len(asides)} places"
         composer.lost.append(f"hidden, and nothing on the page opens it: {size}, as {asides[0][:SHOWN]!r}")
     return title
+
+
+def _add_answers(composer: Composer, tree: LexborHTMLParser) -> None:
+    """Adds the answers that a page has for search engines (schema.org's FAQPage) and does not show."""
+    shown = " ".join(composer.text.split())
+    for script in tree.css("script[type='application/ld+json']"):
+        for question in _questions(json.loads(script.text(deep=True) or "null")):
+            answer = plain(str(question["acceptedAnswer"].get("text", "")))[1]
+            if " ".join(answer.split()) not in shown:
+                composer.entry(str(question.get("name", "")))
+                composer.block(answer)
+                composer.after_entries()
+
+
+def _questions(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and value.get("@type") == "Question" and isinstance(value.get("acceptedAnswer"), dict):
+        yield value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _questions(below)
 
 
 def _clean(main: LexborNode, opened: set[str]) -> list[str]:
@@ -139,6 +164,12 @@ def _clean(main: LexborNode, opened: set[str]) -> list[str]:
     _drop(_around(main), main)
     asides = _drop(_invisible(main, opened), main)
     _drop_ways(main)
+    for node in main.css("img[alt]"):
+        if len((alt := node.attributes.get("alt") or "").split()) >= A_SENTENCE:
+            node.replace_with(f" {alt.rstrip('.')}. ")
+    names = {node.text(deep=True): node for node in reversed(main.css("abbr[title]"))}  # where each is met first
+    for words, node in names.items():
+        node.replace_with(f"{words} ({node.attributes.get('title')})")
     for node in main.css("pre br"):
         node.replace_with("\n")
     for node in reversed(main.css(f"sup, sub, {NOTE}")):

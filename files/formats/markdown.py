@@ -18,7 +18,7 @@ from shardqa.files.composer import Composer
 from shardqa.files.formats import html
 from shardqa.files.source_file import Item, SourceFile
 
-PARSER = MarkdownIt("commonmark", {"breaks": True}).enable("table")
+PARSER = MarkdownIt("commonmark", {"breaks": True}).enable(["table", "strikethrough"])
 TERM = re.compile(r"(?!:)(?:[^\n`]|`[^\n`]*`)+(?=\n:[ \t])")  # above what explains it: `: …`, as in PHP Markdown Extra
 PARSER.add_render_rule("image", lambda self, tokens, n, options, env: escape(tokens[n].content))  # alternative text
 FRONT = re.compile(

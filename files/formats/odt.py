@@ -39,7 +39,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         styles = None
         with apart(composer.lost, "its styles"):
             styles = etree.fromstring(zipped.content(archive, STYLES)) if STYLES in names else None
-            _mark(document.body._xml_element)
+            _mark(document.body._xml_element, composer)
         lists = _Lists([document.body._xml_element.getroottree(), *([styles] if styles is not None else [])])
         for number, page in enumerate(document.body.get_elements("draw:page"), 1):
             composer.at(slide=number)
@@ -53,15 +53,21 @@ def read(source: SourceFile) -> Iterator[Item]:
     yield from source.composed(composer, title)
 
 
-def _mark(body: Any) -> None:
-    """Gives spans that stand above or below the line their mark."""
-    positions = {
-        style.get(f"{STYLE}name"): properties.get(f"{STYLE}text-position", "")
+def _mark(body: Any, composer: Composer) -> None:
+    """Gives spans that stand above or below the line their mark, and takes out what is struck out."""
+    styles = {
+        style.get(f"{STYLE}name"): properties
         for style in body.getroottree().iter(f"{STYLE}style")
         for properties in style.iterchildren(f"{STYLE}text-properties")
     }
-    for span in body.iter(f"{TEXT}span"):
-        position = positions.get(span.get(f"{TEXT}style-name"), "")
+    for span in list(body.iter(f"{TEXT}span", f"{TEXT}p")):
+        properties = styles.get(span.get(f"{TEXT}style-name"), {})
+        if properties.get(f"{STYLE}text-line-through-style", "none") != "none":
+            composer.struck.append("".join(span.itertext()))
+            span[:], span.text = [], ""
+        if span.tag == f"{TEXT}p":
+            continue
+        position = properties.get(f"{STYLE}text-position", "")
         first = position.split(" ")[0]
         if first in ("super", "sub") or (first.rstrip("%").lstrip("-").isdigit() and first != "0%"):
             previous, parent = span.getprevious(), span.getparent()

@@ -46,6 +46,7 @@ def _slide(composer: Composer, package: Package, name: str, feet: set[str]) -> N
         raise BadDocument("its part is missing")
     relations = package.relations(name)
     layout = next((package.xml(target) for target in package.targets(name, "slideLayout")), None)
+    composer.struck += [run.findtext(f"{A}t") or "" for run in root.iter(f"{A}r") if _is_struck(run)]
     shapes = list(_shapes(root.find(f"{P}cSld/{P}spTree"), layout))
     title = next((shape for shape in shapes if _place(shape)[0] in TITLES and _words(shape)), None)
     if title is not None:
@@ -90,10 +91,17 @@ def _line(paragraph: Any) -> str:
         baseline = properties.get("baseline", "0") if properties is not None else "0"
         if piece.tag == PIECES[2] and piece.get("type") == "slidenum":
             words = ""
+        if _is_struck(piece):
+            continue
         if baseline.strip("0%"):
             words = (lowered if baseline.startswith("-") else raised)(text[-1:], words)
         text += words
     return text
+
+
+def _is_struck(run: Any) -> bool:
+    properties = run.find(f"{A}rPr")
+    return properties is not None and properties.get("strike", "noStrike") != "noStrike"
 
 
 def _table(table: Any) -> list[list[str]]:
