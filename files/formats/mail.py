@@ -12,9 +12,10 @@ from typing import Any
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.encodings import bom, decoded, mended
-from shardqa.files.formats import html
+from shardqa.files.formats import html, replies
 from shardqa.files.formats.faults import apart, readable
 from shardqa.files.source_file import MAX_BINARY, SNIFF, Item, Lost, SourceFile, Textless, printable
+from shardqa.places import QUOTED
 
 MAX_HEADER = 2_000  # characters of a header that are parsed, which takes the square of their number
 MAX_PARTS = 1_000  # of a message that are read
@@ -172,10 +173,26 @@ def _body(composer: Composer, part: MIMEPart) -> None:
         text, _ = mended(raw)
     text = text.replace("\r\n", "\n")
     if part.get_content_subtype() == "html":
-        html.compose(text, composer)
+        newest, quoted = replies.of_page(text)
+        html.compose(newest, composer)
+        if quoted:
+            _quote(composer)
+            html.compose(quoted, composer)
     else:
-        for paragraph in text.split("\n\n"):
-            composer.lines(paragraph)
+        for one in replies.of_text(text):
+            if one.heading:
+                _quote(composer, one.heading)
+            for paragraph in one.text.split("\n\n"):
+                composer.lines(paragraph)
+    composer.top()
+    composer.at(part=None)
+
+
+def _quote(composer: Composer, heading: str = "") -> None:
+    """Begins what the mail takes from one before, under who wrote that and when."""
+    composer.top()
+    composer.at(part=QUOTED)
+    composer.heading(heading, 1)
 
 
 def _unnamed(part: MIMEPart, number: int) -> str:

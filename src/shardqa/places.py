@@ -20,6 +20,7 @@ MAX_PLACE = 4_000  # bytes of one place as JSON: each passage under it keeps it,
 BELOW = " › "  # between a heading and the next one below it
 MAX_HEADINGS = 8  # levels of a heading path: the six of HTML, and entries of lists
 BETWEEN = " · "  # between two cells of a row
+QUOTED = "quoted mail"  # the part of a mail that it takes from one before
 FEW_CELLS = 4  # of a row that may share its passage with the next: of rows of more, a reader takes the wrong one
 
 

@@ -14,7 +14,7 @@ from shardqa.keys import DocumentName
 from shardqa.models import metrics
 from shardqa.models.reading_record import ShardReading, SpanRecord
 from shardqa.models.scoring import Ranks, Scoring, Signals, shipped_scoring, signals_of
-from shardqa.places import Place
+from shardqa.places import QUOTED, Place
 from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
 
@@ -50,14 +50,26 @@ def scored(readings: Sequence[ShardReading], question: str, ranks: Ranks) -> lis
     it. `ranks` are of all passages found, read or not.
     """
     read = [(span, reading) for reading in readings for span in reading.spans]
+    spans = _scored(read, question, ranks)
+    newest = {one.span.document for one in spans if not _is_quoted(one.span) and one.score >= one.scoring.below.unsure}
+    kept = [one for one in read if not (one[0].document in newest and _is_quoted(one[0]))]
+    spans = spans if len(kept) == len(read) else _scored(kept, question, ranks)
+    lowest = accumulate((span.score for span in spans), min)
+    return [replace(span, score=score) for span, score in zip(spans, lowest, strict=True)]
+
+
+def _scored(read: Sequence[tuple[SpanRecord, ShardReading]], question: str, ranks: Ranks) -> list[ScoredSpan]:
     every = signals_of([span for span, _ in read], ranks, question)
     spans = [
         ScoredSpan(span, reading.tag, reading.scores, signals, reading.scores.confidence(signals))
         for (span, reading), signals in zip(read, every, strict=True)
     ]
-    spans.sort(key=attrgetter("order"))
-    lowest = accumulate((span.score for span in spans), min)
-    return [replace(span, score=score) for span, score in zip(spans, lowest, strict=True)]
+    return sorted(spans, key=attrgetter("order"))
+
+
+def _is_quoted(span: SpanRecord) -> bool:
+    """Whether a mail takes it from one before: where the newest says something, that is what is asked for."""
+    return (span.place or {}).get("part") == QUOTED
 
 
 def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:

@@ -16,6 +16,7 @@ from shardqa.engine.merging import conclude, lines_of
 from shardqa.filters import View
 from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
 from shardqa.models.scoring import WIDEST, OrderWeights, Ranks, Scoring, Signals
+from shardqa.places import QUOTED
 from shardqa.question import Question
 from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
 from tests.unit.models.test_scoring import SCORING
@@ -47,6 +48,14 @@ def conclusion(
 ) -> Any:
     question = Question.of("q?", Settings(n_best=3), answer_when=when, min_score=min_score, form=form)
     return conclude(merged, question, "m", None, [], Timing())
+
+
+def test_what_a_mail_quotes_is_no_answer_where_its_newest_words_are_one() -> None:
+    newest, quoted = span("d1", 0, 3, 3.0, rank=10.0), span("d1", 5, 8, 9.0, rank=9.0)
+    quoted = replace(quoted, passage=replace(quoted.passage, places=[[0, {"part": QUOTED}]]))
+    assert [c.start for c in candidates_of([shard("a", newest, quoted)], "q?")] == [0]
+    other = span("d2", 0, 3, 3.0)
+    assert [c.start for c in candidates_of([shard("a", other, quoted)], "q?")] == [5, 0]
 
 
 def test_candidates_of_all_shards_come_best_first() -> None:
