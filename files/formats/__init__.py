@@ -53,7 +53,7 @@ FORMATS = (
     Format("DocBook, Mallard", (".xml", ".docbook", ".dbk", ".page"), "xml"),
     Format("manual pages", (".man", ".mdoc", ".roff", *(f".{n}" for n in range(1, 9))), "man"),
     Format("lines of JSON", (".jsonl", ".ndjson"), "jsonl"),
-    Format("SQuAD's JSON", (".json",), "squad"),
+    Format("JSON", (".json",), "squad"),
     Format("CSV", (".csv", ".tsv", ".tab"), "table"),
     Format("PDF", (".pdf",), "pdf.reader"),
     Format("Word", (".docx", ".docm"), "docx", begins=(ZIP,)),
@@ -76,7 +76,7 @@ PICTURES = Format("pictures", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "pictu
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
 TOLD = (
-    "txt md ipynb html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp "
+    "txt md ipynb html rst DocBook Mallard man jsonl json csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp "
     "odg epub eml msg mbox srt vtt zip tar, code"
 )
 """The formats for messages; each may be gzipped."""

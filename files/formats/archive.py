@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from shardqa.errors import BadDocument, DocumentTooLarge
-from shardqa.files.formats import zipped
+from shardqa.files.formats import chats, zipped
 from shardqa.files.source_file import MAX_BINARY, Item, Skipped, SourceFile, printable
 
 MAX_PACKED = 256 * 1024 * 1024  # bytes of an archive: it is held in memory
@@ -20,6 +20,9 @@ MAX_PACKED = 256 * 1024 * 1024  # bytes of an archive: it is held in memory
 def read_zip(source: SourceFile) -> Iterator[Item]:
     archive = zipped.check(source.read_all(MAX_PACKED))
     names = list(zipped.files(archive))
+    if chats.is_export(names):
+        yield from chats.read_export(source, archive, names)
+        return
     for n, name in enumerate(names):
         source.advance(n / len(names))
         if (inner := _name(name)) is None:
