@@ -50,6 +50,11 @@ FORMATS = (
     Format("notebooks", (".ipynb",), "notebook"),
     Format("HTML", (".html", ".htm", ".xhtml"), "html"),
     Format("reStructuredText", (".rst",), "rst"),
+    Format(
+        "AsciiDoc, Org, LaTeX, calendars",
+        (".adoc", ".asciidoc", ".org", ".tex", ".typ", ".wiki", ".mediawiki", ".ics", ".vcf"),
+        "markups",
+    ),
     Format("DocBook, Mallard", (".xml", ".docbook", ".dbk", ".page"), "xml"),
     Format("manual pages", (".man", ".mdoc", ".roff", *(f".{n}" for n in range(1, 9))), "man"),
     Format("lines of JSON", (".jsonl", ".ndjson"), "jsonl"),
@@ -76,8 +81,8 @@ PICTURES = Format("pictures", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "pictu
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
 TOLD = (
-    "txt md ipynb html rst DocBook Mallard man jsonl json csv tsv pdf docx doc rtf pptx xlsx xls ods odt odp "
-    "odg epub eml msg mbox srt vtt zip tar, code"
+    "txt md ipynb html rst adoc org tex DocBook Mallard man ics jsonl json csv tsv pdf docx doc rtf pptx xlsx xls ods "
+    "odt odp odg epub eml msg mbox srt vtt zip tar, code"
 )
 """The formats for messages; each may be gzipped."""
 LEFT = re.compile(r"(?:.*/)?(?:thumbs\.db|ehthumbs\.db|desktop\.ini|\.ds_store|~\$[^/]*)")

@@ -11,8 +11,7 @@ SUFFIXES = re.findall(
     r"\S+",
     ".py .pyi .js .mjs .cjs .ts .jsx .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .rb .php .swift .m .sh "
     ".bash .zsh .ps1 .sql .r .jl .lua .pl .pm .ex .exs .erl .hs .ml .clj .lisp .el .dart .groovy .gradle .cmake .mk "
-    ".make .dockerfile .tf .proto .graphql .yaml .yml .toml .ini .cfg .conf .properties .css .scss .tex .adoc .org "
-    ".log",
+    ".make .dockerfile .tf .proto .graphql .yaml .yml .toml .ini .cfg .conf .properties .css .scss .log",
 )
 NAMES = ("readme", "license", "copying", "notice", "authors", "changelog", "makefile", "dockerfile", "contributing")
 """Files that are text without a suffix."""

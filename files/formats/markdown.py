@@ -27,13 +27,14 @@ FRONT = re.compile(
 SETTING = re.compile(
     r"^(title|authors?|date)[ \t]*[:=][ \t]*(\S.*|(?:\n[ \t]*-[ \t].*)+)", re.MULTILINE | re.IGNORECASE
 )
+COMMENT = re.compile(r"%%(?!%)(?:[^%]|%(?!%))*+%%")  # of Obsidian
 ITEM = re.compile(r",[ \t]*|\n?[ \t]*-[ \t]+")
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     metadata, text = _front_matter(source.text())
-    title = compose(text, composer)
+    title = compose(COMMENT.sub("", text), composer)
     yield from source.composed(composer, title or metadata.get("title", ""), metadata=metadata)
 
 

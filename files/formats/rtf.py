@@ -16,6 +16,8 @@ RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]++-?\d*+[ \n]?){
 NOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
 OPENS = "\ue000"  # a note, until its text is known
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+SWITCHES = re.compile(r"\\(?:v|strike|header[lrf]?)(?![a-z])")
+SWITCH = re.compile(r"[{}]|\\(v|strike|striked)(-?\d*)(?![a-z])[ ]?|\\(?:plain|header[lrf]?)(?![a-z])[ ]?|\\[\\{}]")
 PARAGRAPH = re.compile(r"\\pard?(?![a-z]) ?")
 END_OF_CELL = re.compile(r"\\par(?![a-z])(?=[\s{}]*+\\cell(?![a-z]))")
 
@@ -24,6 +26,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY).decode("latin-1")
     if not content.lstrip().startswith("{\\rtf"):
         raise BadDocument("not RTF: it does not begin with {\\rtf")
+    content, struck = _shown(content)
     content = RAISED.sub(
         lambda found: f"\\{found[1]} {found[2]}{'^' if found[1] == 'super' else '_'}", PICTURE.sub("", content)
     )
@@ -31,6 +34,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         text = str(rtf_to_text(_with_notes(END_OF_CELL.sub("", content)), encoding="cp1252", errors="replace"))
     text = re.sub(rf"{OPENS}\s*", "(", text)
     composer = Composer()
+    composer.struck += struck
     lines = (line.strip() for line in text.replace("\x00", "").split("\n"))
     for cells, group in groupby(
         (line for line in lines if line), lambda line: line.count("|") if line[-1] == "|" else 0
@@ -42,6 +46,31 @@ def read(source: SourceFile) -> Iterator[Item]:
         else:
             composer.table(rows)
     yield from source.composed(composer)
+
+
+def _shown(content: str) -> tuple[str, list[str]]:
+    """Returns (what is shown, what is struck out); heads of pages are text as any."""
+    pieces, struck, at = list[str](), list[str](), 0
+    hidden: list[set[str]] = [set()]  # the switches that hide, by group
+    for token in SWITCH.finditer(content) if SWITCHES.search(content) else ():
+        if hidden[-1] - {"v"}:
+            struck.append(content[at : token.start()])
+        elif not hidden[-1]:
+            pieces.append(content[at : token.start()])
+        at = token.end()
+        if token[0] == "{":
+            hidden.append(set(hidden[-1]))
+        elif token[0] == "}":
+            hidden[-1:] = [] if len(hidden) > 1 else [set()]
+        elif token[1] and token[2] == "0":
+            hidden[-1].discard(token[1])
+        elif token[1]:
+            hidden[-1].add(token[1])
+        elif token[0].startswith("\\plain"):
+            hidden[-1].clear()
+        is_switch = token[1] or token[0].startswith("\\header")
+        pieces.append(token[0] if token[0] in "{}" or not (is_switch or hidden[-1]) else "")
+    return "".join([*pieces, content[at:]]), struck
 
 
 def _with_notes(content: str) -> str:
