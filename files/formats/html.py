@@ -42,7 +42,11 @@ SHOWN = 60  # characters of what is hidden
 MOST_LINKED = 0.5  # of what such a part says; more only leads on
 HIDABLE = "[hidden], [style]"
 INVISIBLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
-HEADED = ":is(h1, h2, h3, h4, h5, h6, dt, button) + :is(div, dd, section)"  # panels that a script of the page opens
+HEADED = (  # panels that a script of the page opens: what names them stands right before
+    ":is(h1, h2, h3, h4, h5, h6, dt, button, label, [role=button], [aria-expanded], [onclick], [class*=control], "
+    "[class*=toggle], [class*=trigger], [class*=header], [class*=title], [class*=accordion], [class*=collaps], "
+    ":has(> :is(h2, h3, h4, h5, h6, button, [role=button]))) + :is(div, dd, section, ul)"
+)
 NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
     ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
     ".headerlink, .footer, #footer, #banner, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, .docnav, "

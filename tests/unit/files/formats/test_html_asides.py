@@ -64,3 +64,21 @@ def test_contents_and_indexes_are_kept_and_marked(page: str, kind: str) -> None:
 def test_an_icon_that_links_by_another_name_space_is_no_fault() -> None:
     page = '<body><p><svg><use xlink:href="#flame"></use></svg> It costs 34 crowns.</p><p style="display:none">menu</p>'
     assert html.plain(page)[1] == "It costs 34 crowns."
+
+
+@pytest.mark.parametrize(
+    "head",
+    ['<div class="expand-control"><span>Stop</span></div>', "<div><h3>Stop</h3></div>", '<a role="button">Stop</a>'],
+)
+def test_a_hidden_panel_under_what_names_it_is_text(head: str) -> None:
+    page = f'{head}<div style="display:none"><p>It is behind the green door.</p></div>'
+    assert html.plain(page)[1] == "Stop\n\nIt is behind the green door."
+    assert html.plain(page.replace(head, "<p>Stop"))[1] == "Stop"
+
+
+def test_a_rule_of_one_class_hides_unless_a_later_one_or_a_state_shows() -> None:
+    sheet = (
+        ".a, .b, .c {display: none} .b {display: block} .c:target {display: block} @media print {.d {display: none}}"
+    )
+    page = f"<style>{sheet}</style><p class=a>one<p class='a big'>two<p class=b>three<p class=c>four<p class=d>five"
+    assert html.plain(page)[1] == "three\n\nfour\n\nfive"
