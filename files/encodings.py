@@ -7,6 +7,7 @@ from shardqa.errors import BadDocument
 
 GUESS = 1 << 20  # bytes in which a text shows whether it is UTF-8
 GUESS_BY = 1 << 16  # bytes that another encoding is told from
+MOST_ACCENTS = 0.2  # of a Western text's characters
 FEW_CHARACTERS = 4  # characters outside of ASCII from which no other encoding can be told apart
 
 ENCODINGS = re.findall(  # those that people's files are in; among all that Python knows, short texts find exotic ones
@@ -91,6 +92,10 @@ def _guess(start: bytes) -> str | None:
             return _western_or_central(start) or "cp1252"
         except UnicodeDecodeError:
             pass
+    western = start[:GUESS_BY].decode("cp1252", "replace")
+    is_mostly_ascii = sum(character > "\x7f" for character in western) < MOST_ACCENTS * len(western)
+    if is_mostly_ascii and _is_of_one(western, WESTERN) and not _signs_in_words(western):
+        return _western_or_central(start) or "cp1252"  # a short one's statistics say as well that it is Mac Roman
     from charset_normalizer import from_bytes
 
     best = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()

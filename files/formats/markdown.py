@@ -34,6 +34,8 @@ ITEM = re.compile(r",[ \t]*|\n?[ \t]*-[ \t]+")
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     metadata, text = _front_matter(source.text())
+    for n, (name, value) in enumerate((name, value) for name, value in metadata.items() if name != "title"):
+        composer.pair(name.capitalize(), value, close=n > 0)
     title = compose(COMMENT.sub("", text), composer)
     yield from source.composed(composer, title or metadata.get("title", ""), metadata=metadata)
 

@@ -47,6 +47,11 @@ def read(source: SourceFile) -> Iterator[Item]:
                 _add_slide(composer, page, lists)
         if not composer.marks:
             _add(composer, document.body, lists)
+        for note in document.body.get_elements("descendant::office:annotation"):
+            author, words = note.get_element("dc:creator"), (_words(p) for p in note.get_elements("text:p"))
+            name = one_line(author.text_recursive) if author is not None else ""
+            composer.top()
+            composer.block(f"Comment of {name}: {' '.join(words)}" if name else " ".join(words))
         title = ""
         with apart(composer.lost, "its title"):
             title = one_line(document.meta.title or "") if "meta.xml" in names else ""

@@ -304,6 +304,7 @@ def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -
         ("Młyn zbudował Józef Świątek w roku 1871 nad rzeką.", "cp1250"),
         ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
         ("It’s 50 m³, said Zoë’s café.", "cp1252"),
+        ("Die Fähre fährt früh, später übernächsten Täler zurück", "cp1252"),
         ("Le moulin a été bâti en 1871 près de la rivière.", "cp1252"),
         ("Мельница была построена в 1871 году над рекой.", "cp1251"),
     ],
