@@ -165,13 +165,6 @@ def test_a_squad_paragraph_is_a_document_named_as_questions_name_it(tmp_path: Pa
     assert (found.id, found.title, found.text) == ("The_Mill/0", "The Mill", "It stands.")
 
 
-def test_lines_without_a_text_are_told_thrice_and_then_counted(tmp_path: Path) -> None:
-    items = read(write(tmp_path / "a.jsonl", '{"a": 1}\n' * 9))
-    assert [type(item) for item in items] == [Skipped] * 4
-    assert isinstance(items[3], Skipped)
-    assert items[3].reason == "and 6 more of its lines"
-
-
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
