@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from shardqa.config import SHIPPED_READER
 from shardqa.errors import BadModel
+from shardqa.keys import SHIPPED_READER
 
 NAME = SHIPPED_READER  # the reader's name in keys, in its card and in what the API reports
 FOLDER = "reader-v4-int8"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from shardqa.errors import BadCorpusName, BadDocumentId, BadKey, EmptyQuestion
 
+SHIPPED_READER = "reader-v4-int8-85a1b412"  # ends as the SHA-256 of its network begins: one name, one network
 BUCKETS = 256  # hash tags that documents spread over; many per shard, so that resharding moves few documents at a time
 MAX_CORPUS = 64  # characters; the name is repeated in every key
 MAX_DOCUMENT_ID = 512  # UTF-8 bytes; the id is repeated in every passage's key

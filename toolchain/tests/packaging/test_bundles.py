@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -49,6 +50,15 @@ def test_a_lambda_zip_holds_handler_code_model_and_libraries_only(tmp_path: Path
         *(f"model/{name}" for name in READER_FILES),
         *({"model/card.json"} if (shipped.folder() / "card.json").exists() else set()),
     }
+
+
+def test_the_code_of_a_bundle_is_what_its_handler_imports() -> None:
+    program = (
+        "import sys, shardqa_toolchain.packaging.serving; "
+        "print(*(module.__file__ for name, module in sys.modules.items() if name.startswith('shardqa')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {name.partition("/src/")[2] for name in done.stdout.split()} == set(contents.CODE)
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
