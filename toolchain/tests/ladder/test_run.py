@@ -23,7 +23,7 @@ def test_a_trial_climbs_every_step_and_draws_it(tmp_path: Path) -> None:
     assert [rung["f1"] for rung in ladder["rungs"]] == [None] * len(names), "random weights have no F1"
     naive, own = ladder["servers"]
     assert naive["memory"] > own["memory"] > own["unshared"] > 0
-    assert {"Python", "numpy", "onnxruntime", "weights"} < set(ladder["account"])
+    assert {"Python", "numpy", "onnxruntime", "session"} < set(ladder["account"])
     assert (tmp_path / "ladder.svg").read_text().count("one thread a process") == 1
 
 

@@ -31,19 +31,18 @@ def main() -> None:
         note(part)
     from shardqa.machine import release_freed
     from shardqa.models.reader import join
-    from shardqa.models.session import MODEL_FILE, ReaderSession
     from shardqa.models.tokenizer import Tokenizer
+    from shardqa_toolchain.packaging.server import small_session
 
     folder = Path(sys.argv[1])
     tokenizer = Tokenizer.load(folder)
     release_freed()
     note("vocabulary")
-    session = ReaderSession(folder)
-    weights = (folder / MODEL_FILE).stat().st_size / 1e6
-    sizes["weights"] = weights
-    note("session beside them")
+    session = small_session(folder)
+    release_freed()
+    note("session")
     session.read([join(tokenizer.question("Who?"), tokenizer.passage("The reed beds " * 40).ids)])
-    note("what a row takes")
+    note("weights that a row touches, and its own memory")
     print(json.dumps({part: round(size, 1) for part, size in sizes.items()}), flush=True)
 
 

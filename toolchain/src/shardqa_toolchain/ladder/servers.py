@@ -15,11 +15,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import onnx
+
 from shardqa.errors import SetupError
+from shardqa.models.session import MODEL_FILE
 from shardqa_toolchain import squad
 from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.ladder.steps import Networks, cores
 
+WEIGHTS_APART, MAPPED_BYTES = "weights.bin", 1 << 16  # the file, and bytes of a weight that is worth a mapping
 START_SECONDS = 120.0  # a server that has not answered by then does not come up
 ASKED = 8  # questions of a round
 NAIVE, OWN = "three models, torch and transformers", "one int8 network, onnxruntime"
@@ -40,7 +44,7 @@ def compare(
     made: Networks, work: Path, questions: Path, rounds: int, quick: bool
 ) -> tuple[tuple[ServerFigures, ...], Mapping[str, float]]:
     """Measures both in turns, and ours by its parts; raises SetupError where one dies."""
-    own = ["shardqa_toolchain.packaging.server", str(made.reader), "0"]
+    own = ["shardqa_toolchain.packaging.server", str(with_weights_apart(made.reader, work / "served")), "0"]
     copies = [str(shutil.copytree(made.base, work / f"naive-{n}")) for n in range(3)]  # what three tasks have on disk
     words = {NAIVE: ["shardqa_toolchain.ladder.naive_server", *copies], OWN: own}
     events = _events(questions, 1 if quick else ASKED)
@@ -51,6 +55,20 @@ def compare(
     with Process(["shardqa_toolchain.ladder.account", own[1]], core=cores()[0]) as process:
         account: dict[str, float] = process.message()
     return tuple(_middle(found) for found in runs.values()), account
+
+
+def with_weights_apart(reader: Path, out: Path) -> Path:
+    """Copies a reader to the new folder ``out``, its large weights to a file of their own there; returns ``out``."""
+    shutil.copytree(reader, out)
+    (out / MODEL_FILE).unlink()
+    onnx.save_model(
+        onnx.load(reader / MODEL_FILE),
+        out / MODEL_FILE,
+        save_as_external_data=True,
+        location=WEIGHTS_APART,
+        size_threshold=MAPPED_BYTES,
+    )
+    return out
 
 
 def _events(questions: Path, count: int) -> list[bytes]:

@@ -39,10 +39,10 @@ class _Candidate:
 class Answerer:
     """A reader with its tokenizer and its scoring; may be called from several threads."""
 
-    def __init__(self, folder: Path, threads: int = 1) -> None:
-        """Load a reader's folder; raises BadModel, FileNotFoundError when a file of it is missing."""
+    def __init__(self, folder: Path, threads: int = 1, session: ReaderSession | None = None) -> None:
+        """Load a reader's folder, but a session that is open; raises BadModel, FileNotFoundError for a missing file."""
         self.tokenizer = Tokenizer.load(folder)
-        self._session = ReaderSession(folder, threads)
+        self._session = session or ReaderSession(folder, threads)
         self._scoring = Scoring.load(folder)
 
     def answer(self, question: str, passages: Sequence[str]) -> Answered:
