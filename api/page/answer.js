@@ -1,7 +1,9 @@
 // An answer as elements: the answer in its passage, the other candidates, the times, the shards.
 
 import { actions, placeOf } from "/static/actions.js";
+import { client } from "/static/client.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
+import { dataUrl } from "/static/pages.js";
 import { placeText } from "/static/place.js";
 import { passagesLeft } from "/static/passages.js";
 import { quoteOf } from "/static/shardqa.js";
@@ -52,10 +54,29 @@ function answerCard(answer) {
     { class: "card answer", "aria-label": "Answer" },
     make("p", { class: answer.answer.length > LONG ? "answer-text long" : "answer-text", dir: "auto" }, answer.answer),
     make("p", { class: "facts" }, sure(answer), documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title), placeOf(answer.place, answer.title)),
+    pageOf(answer),
     quote,
     evidence(answer, quote),
     actions(answer),
   );
+}
+
+/** The page of the file with the answer marked, small, where the file is kept; it leads to the page. */
+function pageOf(answer) {
+  if (!answer.place?.page) return null;
+  const { document_corpus: corpus, document, start, end } = answer;
+  const link = linkTo(answer, { corpus, document, start, end }, "");
+  link.className = "of-page";
+  link.hidden = true;
+  client
+    .page(document, { corpus, start, end })
+    .then(dataUrl)
+    .then((src) => {
+      link.replaceChildren(make("img", { src, alt: `Page ${answer.place.page}, the answer marked` }));
+      link.hidden = false;
+    })
+    .catch(() => {}); // the answer is in its sentence all the same
+  return link;
 }
 
 /** Sentences, or a list of items; each leads to its place, and one line says where they are from. */

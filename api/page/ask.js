@@ -80,7 +80,7 @@ function showCorpus(isChoice) {
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
   if (found.length === 0) byId("own").open = true;
   const into = chosen.length === 1 && !(chosen[0] in EXAMPLES) ? chosen[0] : OWN;
-  if (isChoice || !byId("into").value) byId("into").value = into;
+  if (isChoice || byId("into").value === OWN) byId("into").value = into;
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);
@@ -255,7 +255,7 @@ byId("forget").addEventListener("click", () => {
 /** Another corpus, or the same with other documents: nothing of the last question is shown any more. */
 async function freshCorpus(name) {
   question.value = "";
-  byId("into").value = "";
+  byId("into").value = OWN;
   await loadCorpora(name);
   document.body.classList.remove("asked");
   result.replaceChildren();

@@ -4,6 +4,7 @@ import { copier, placeOf } from "/static/actions.js";
 import { blocks } from "/static/blocks.js";
 import { byId, count, foreign, make, percent, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
+import { Pages, pagesOf } from "/static/pages.js";
 import { placeText } from "/static/place.js";
 import { utf16Index } from "/static/text.js";
 
@@ -57,8 +58,8 @@ class View {
     this.center = this.spans[0]?.first ?? 0;
     this.whole = found.text.length <= 2 * AROUND;
     this.text = make("div", { class: "text", dir: "auto" });
-    this.page = make("figure", { class: "page", hidden: true });
-    this.shown = null; // the span whose page is shown
+    this.pages = found.has_file && pagesOf(found).length > 0 ? new Pages(found, corpus) : null;
+    this.tabs = make("div", { class: "tabs", role: "group", "aria-label": "View", hidden: true });
     this.blocks = blocks(found);
     this.lengths = new WeakMap(); // of the text that an element stands for
     this.ticks = make("div", { class: "ticks", "aria-hidden": "true" });
@@ -75,9 +76,20 @@ class View {
     document.title = `${this.found.title || this.found.id} · shardqa`;
     const outlined = outline(this.found);
     const list = outlined.length > 1 ? this.outlineOf(outlined) : null;
-    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.page, this.text, this.ticks].filter(Boolean));
+    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.tabs, this.pages?.element, this.text, this.ticks].filter(Boolean));
     addEventListener("keydown", (event) => this.key(event));
     this.render();
+  }
+
+  /** The page of the file as one tab, its text as another; the text alone where there is no page. */
+  show(isPage) {
+    const click = (is) => () => this.show(is);
+    const tab = (name, is) => make("button", { type: "button", "aria-pressed": String(isPage === is), click: click(is) }, name);
+    this.tabs.replaceChildren(tab("Page", true), tab("Text", false));
+    this.tabs.hidden = false;
+    this.pages.element.hidden = !isPage;
+    this.text.hidden = this.ticks.hidden = isPage;
+    if (!isPage) this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
   }
 
   /** More spans to mark; those that the answer overlaps are its own. */
@@ -111,28 +123,8 @@ class View {
     this.text.replaceChildren(...parts);
     this.showTicks();
     this.showWalk();
-    if (this.page.hidden) this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
-    this.showPage();
-  }
-
-  /** The page of the file that the current span stands on; the text alone where there is none. */
-  async showPage() {
-    const span = this.spans[this.current];
-    const number = span && this.found.has_file && placeAt(this.found, span.start)?.page;
-    if (!number || this.shown === span.start) return;
-    this.shown = span.start;
-    try {
-      const picture = await client.page(id, { corpus, start: span.start, end: span.end });
-      if (this.shown !== span.start) return;
-      const alt = `Page ${number} of the file, ${this.found.text.slice(span.first, span.last)} marked`;
-      const image = make("img", { src: await dataUrl(picture), alt });
-      await image.decode();
-      this.page.hidden = false;
-      this.page.replaceChildren(...pageView(image, number));
-      if (this.spans.length === 1 || this.current === this.spans.findIndex((one) => one.start === this.answer?.start)) scrollTo(0, 0);
-    } catch {
-      this.page.hidden = true; // its text is here all the same
-    }
+    if (!this.text.hidden) this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
+    this.pages?.show(this.spans[this.current]).then((isThere) => isThere && this.tabs.hidden && this.show(true));
   }
 
   mark(span, number, first, last) {
@@ -191,6 +183,7 @@ class View {
   goTo(character) {
     const index = utf16Index(this.found.text, character);
     this.center = index;
+    if (!this.tabs.hidden) this.show(false);
     this.render();
     const target = this.nodeAt(index);
     target?.scrollIntoView({ block: "start" });
@@ -212,56 +205,6 @@ class View {
     return null;
   }
 }
-
-const MARK = [255, 226, 138]; // as the server marks words on white paper
-const WHITE = 250; // of 255, from which a pixel is paper
-const BELOW = 0.06; // of the page's height that is shown below its last ink
-const READABLE = 820; // pixels of width from which the words of a page can be read
-
-/** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until all of it is asked for. */
-function pageView(image, number) {
-  const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Page ${number}` }, image);
-  const zoom = make("button", { type: "button", class: "plain", click: () => show(!isNear) });
-  const { at, bottom } = drawn(image);
-  image.style.aspectRatio = `${image.naturalWidth} / ${bottom}`; // the style cuts what is below
-  let isNear;
-  function show(near) {
-    isNear = near;
-    image.style.width = near ? `${Math.max(READABLE, 1.6 * frame.clientWidth)}px` : "100%";
-    zoom.textContent = near ? "Fit to width" : "Zoom in";
-    if (at) frame.scrollTo(at.x * image.clientWidth - frame.clientWidth / 2, at.y * image.clientHeight - frame.clientHeight / 2);
-  }
-  requestAnimationFrame(() => show(frame.clientWidth < READABLE / 1.6));
-  return [frame, make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. Its text follows. `, zoom)];
-}
-
-/** `at` {x, y}: the middle of what is marked, as shares of the picture that is shown; null where nothing is. `bottom`: the row of
- * pixels at which it ends, since a short page is white below. */
-function drawn(image) {
-  const { naturalWidth: width, naturalHeight: height } = image;
-  const context = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
-  context.drawImage(image, 0, 0);
-  const { data } = context.getImageData(0, 0, width, height);
-  let [first, last, left, right, ink] = [-1, 0, width, 0, 0];
-  for (let n = 0; n < data.length; n += 4) {
-    if (data[n] < WHITE || data[n + 1] < WHITE || data[n + 2] < WHITE) ink = n;
-    if (data[n] !== MARK[0] || data[n + 1] !== MARK[1] || data[n + 2] !== MARK[2]) continue;
-    const x = (n / 4) % width;
-    last = (n / 4 - x) / width;
-    if (first < 0) first = last;
-    [left, right] = [Math.min(left, x), Math.max(right, x)];
-  }
-  const bottom = Math.min(height, Math.ceil(ink / 4 / width + BELOW * height));
-  return { bottom, at: first < 0 ? null : { x: (left + right) / 2 / width, y: (first + last) / 2 / bottom } };
-}
-
-const dataUrl = (blob) =>
-  new Promise((done, fail) => {
-    const reader = new FileReader();
-    reader.onload = () => done(reader.result);
-    reader.onerror = () => fail(reader.error);
-    reader.readAsDataURL(blob);
-  });
 
 /** [{character, words, level}] where the headings, page or slide change. */
 function outline(found) {
