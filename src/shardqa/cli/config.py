@@ -18,12 +18,14 @@ from shardqa.config import PREFIX, Settings
 
 HIDDEN = "********"
 CONFIG = "SHARDQA_CONFIG"
+TOKEN = "SHARDQA_PAPERLESS_TOKEN"
 BESIDES = {  # what is no setting and has its place in the environment alone
     CONFIG: "",
     "SHARDQA_DATA": str(DEFAULT_DATA),
     "SHARDQA_SHARE_MODELS": "",
     "SHARDQA_REDIS_SERVER": "",
     "WEB_CONCURRENCY": "1",
+    TOKEN: "",
 }
 
 app = typer.Typer(help="What settings hold.", no_args_is_help=True)
@@ -115,5 +117,6 @@ def _file() -> dict[str, Any]:
 
 def _besides(name: str) -> ShownSetting:
     if name in os.environ:
-        return ShownSetting(name, os.environ[name], f"environment {name}")
+        value = HIDDEN if name == TOKEN else os.environ[name]
+        return ShownSetting(name, value, f"environment {name}")
     return ShownSetting(name, BESIDES[name] or None, "default")

@@ -64,6 +64,8 @@ def test_a_variable_is_not_taken_for_the_option_that_reads_it(env: dict[str, str
 
 
 def test_secrets_are_hidden_wherever_they_come_from(env: dict[str, str]) -> None:
+    token = "SHARDQA_PAPERLESS_TOKEN"
+    assert show(env={**env, token: "its-secret"})[token] == ("********", f"environment {token}")
     assert show(env=env)["password"] == ("********", "file shardqa.toml")
     assert show("--password", "other-secret", env=env)["password"] == ("********", "option --password")
     (Path("shardqa.toml")).write_text("")
