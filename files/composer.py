@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from shardqa.files.plain_tables import parts
-
 from shardqa import checks
 from shardqa.files.pairs import are_pairs, groups, totals, unfolded
+from shardqa.files.plain_tables import parts
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from shardqa.files.plain_tables import parts
-
 from shardqa import checks
 from shardqa.files.composer import Composer
+from shardqa.files.plain_tables import parts
 from shardqa.files.source_file import Item, SourceFile
 
 TITLE_MARK = "# "

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 
-from shardqa.files.plain_tables import is_led
-
 from shardqa.files import hyphens
 from shardqa.files.composer import Composer
 from shardqa.files.formats.pdf.page import TextLine
 from shardqa.files.formats.pdf.tables import Table
+from shardqa.files.plain_tables import is_led
 
 MARGIN = 2  # lines at the top and at the bottom of a page that may be a running head or foot
 REPEATED = 0.4  # share of the pages that a running head stands on, at least: in books each second

@@ -1,10 +1,9 @@
 """Tables that no lines draw: dots, tabs and blanks between cells, gaps between pairs, sums below a table."""
 
-from shardqa.files.plain_tables import parts
-
 from shardqa.files.composer import Composer
 from shardqa.files.formats.sheets import _beside
 from shardqa.files.pairs import groups, totals
+from shardqa.files.plain_tables import parts
 
 
 def told(text: str) -> str:
