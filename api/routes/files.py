@@ -190,7 +190,9 @@ async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | N
     states = state.engine.tasks.states(keys.check_corpus(corpus))
     id = _task_id(sent_key, corpus)
     with suppress(UnknownTask):
-        return _task_reply(await states.of(id))
+        known = await states.of(id)
+        if known.stage != "broken":
+            return _task_reply(known)
     form, files = await _form(request)
     task = Task(id=id, corpus=corpus, total=len(files))
     request_id = problems.request_id(request.scope)

@@ -63,6 +63,8 @@ def check_document_id(document: str) -> str:
     """Returns `document`, or raises BadDocumentId (empty, too long, control characters, lone surrogates)."""
     if not document:
         raise BadDocumentId("the document id is empty; give it 1 to 512 bytes, like a path or a title")
+    if document in (".", ".."):
+        raise BadDocumentId(f"document id {document!r} can't stand in an address, which leaves it out; add a word")
     try:
         size = len(document.encode())
     except UnicodeEncodeError:

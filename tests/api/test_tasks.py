@@ -23,9 +23,10 @@ files._read = slow
 """
 
 
-def begun(http: httpx.Client, corpus: str) -> str:
+def begun(http: httpx.Client, corpus: str, key: str = "") -> str:
     """The address of a new task."""
-    reply = http.post("/v1/files", params={"corpus": corpus, "wait": "false"}, files=FILES)
+    headers = {"idempotency-key": key} if key else {}
+    reply = http.post("/v1/files", params={"corpus": corpus, "wait": "false"}, files=FILES, headers=headers)
     assert (reply.status_code, reply.json()["stage"], reply.json()["total"]) == (202, "running", len(FILES))
     return reply.headers["location"]
 
@@ -78,11 +79,13 @@ def test_a_task_of_a_process_that_ended_is_broken(
     for how in (signal.SIGTERM, signal.SIGKILL):
         server = start_api(SLOW, redis=cluster.seed())
         with server.client() as other:
-            address = begun(other, corpus)
+            address = begun(other, corpus, how.name)
         assert server.pid is not None
         os.kill(server.pid, how)
         if how == signal.SIGKILL:
             with cluster_client(cluster) as client:  # as it expires
                 client.delete(keys.task_mark(address.rpartition("/")[2]))
         assert "do it again" in ended(http, address, "broken")["detail"]
+    assert begun(http, corpus, how.name) == address, "a broken one begins anew"
+    assert ended(http, address, "done")["documents"] == len(FILES)
     problem(http.get("/v1/tasks/none"), 404, "unknown_task")

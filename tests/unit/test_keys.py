@@ -10,7 +10,9 @@ from shardqa import keys
 from shardqa.errors import BadCorpusName, BadDocumentId, BadKey, EmptyQuestion
 
 corpora = st.text(string.ascii_lowercase + string.digits + "._-", min_size=1, max_size=keys.MAX_CORPUS)
-documents = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=100)
+documents = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=100).filter(
+    lambda document: document not in (".", "..")
+)
 epochs = st.integers(0, 2**53)
 
 
@@ -132,7 +134,7 @@ def test_a_bad_corpus_name_is_refused_with_the_form_wanted(corpus: str) -> None:
         keys.doc(corpus, "x")
 
 
-@pytest.mark.parametrize("document", ["", "a\nb", "x" * 513, "\x00", "\ud800"])
+@pytest.mark.parametrize("document", ["", ".", "..", "a\nb", "x" * 513, "\x00", "\ud800"])
 def test_a_bad_document_id_is_refused(document: str) -> None:
     with pytest.raises(BadDocumentId):
         keys.doc("c", document)
