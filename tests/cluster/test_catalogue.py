@@ -83,3 +83,27 @@ async def test_a_dropped_corpus_is_unsearchable_at_once_and_leaves_no_key(
         await engine.catalogue.drop(corpus)
     await engine.documents.put(Document(id=IDS[0], text="The mill is new."))
     assert (await engine.ask("How old is the mill?")).corpus == corpus
+
+
+@pytest.mark.parametrize("is_covered", [True, False])
+async def test_a_master_that_the_topology_lacks_is_found_by_lists_and_drops(engine: Engine, is_covered: bool) -> None:
+    """As where the node that was asked during a failover, or before a resharding, did not know it."""
+    await put_all(engine)
+    corpus = engine.settings.corpus
+    listed = len((await engine.catalogue.documents(corpus)).documents)
+
+    async def lose_one() -> None:
+        manager = engine.shards._cluster.nodes_manager
+        lost, *others = engine.shards.nodes()
+        manager.nodes_cache.pop(str(lost.name))
+        for slot in [slot for slot, nodes in manager.slots_cache.items() if nodes[0] is lost]:
+            if is_covered:
+                manager.slots_cache[slot] = [others[0]]
+            else:
+                del manager.slots_cache[slot]
+        await lost.disconnect()
+
+    await lose_one()
+    assert len((await engine.catalogue.documents(corpus)).documents) == listed
+    await lose_one()
+    assert (await engine.catalogue.drop(corpus)).documents == listed

@@ -221,6 +221,7 @@ class Catalogue:
             page = await self._page(corpus, after, limit, filter_)
             if page is not None:
                 return page
+            self._shards.refresh()  # the bucket may be with a master that is not known yet
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _page(self, corpus: str, after: str, limit: int, filter_: str) -> DocumentList | None:
@@ -259,6 +260,8 @@ class Catalogue:
             async with asyncio.timeout(self._settings.timeout):
                 while len(buckets) < keys.BUCKETS:  # a worker that is being replaced is waited for
                     await asyncio.sleep(LOOK_SECONDS if latest or silent else 0)
+                    if latest:
+                        self._shards.refresh()
                     buckets |= await self._drop_once(corpus, latest, silent)
         except TimeoutError:
             why = f"{', '.join(silent)} did not answer" if silent else "slots were between shards"

@@ -31,7 +31,7 @@ from redis.exceptions import (
     TimeoutError,
 )
 
-from shardqa import errors, request, streaming
+from shardqa import errors, request, streaming, topology
 from shardqa.config import Settings
 from shardqa.engine import tracing
 from shardqa.engine.liveness import Liveness, Unresponsive
@@ -339,7 +339,13 @@ class Shards:
         return node
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
-        """Sends a command to every master at once, except those named; replies are in the order of `nodes()`."""
+        """Sends a command to every master at once, except those named; replies are in the order of `nodes()`.
+
+        Where masters are missing, which no fault tells, the topology is looked at again soon: a node that is asked
+        during a failover does not know the new one yet.
+        """
+        if len(self._cluster.nodes_manager.slots_cache) < topology.SLOTS:
+            self.refresh()
         nodes = [node for node in self.nodes() if node.name not in but]
         return list(await asyncio.gather(*(self.reply(node, *args) for node in nodes)))
 
