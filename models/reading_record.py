@@ -73,6 +73,20 @@ class PassagePart:
         return places.at(self.passage.places, self.start)
 
     @property
+    def said(self) -> str:
+        return self._with_above(self.text)
+
+    @property
+    def around(self) -> str:
+        return self._with_above(self.passage.text)
+
+    def _with_above(self, text: str) -> str:
+        """Adds what a text stands below and beside: the title, its headings, and the cells of its row."""
+        place = self.place or {}
+        cells = (part for cell in place.get("cells") or () for part in cell)
+        return "\n".join((text, self.passage.title, *(place.get("headings") or ()), *cells))
+
+    @property
     def rank_score(self) -> float:
         return self.passage.rank_score
 
@@ -91,6 +105,10 @@ class SpanRecord(PassagePart):
     @property
     def margin(self) -> float:
         return self.span_logit - self.null_logit
+
+    @property
+    def said(self) -> str:
+        return self._with_above(self.passage.between(*self.sentence))
 
     def record(self) -> dict[str, Any]:
         """Returns the fields for the JSON; those of a span by itself have its document, text and place, too."""

@@ -5,8 +5,9 @@ Three logistic models, all the reader's own (``scoring.json`` beside its network
 * a **span** of a passage that is given: its margin. With its passage's lag, its evidence and relevance, each weighed
   anew, it orders the candidates of a question, on each shard and over all.
 * an **answer** among the candidates of a question: also how far it lies above the next different one, how far the
-  best passage stands out, how long the question is, and how well its passage ranks. It is the score that a user sees;
-  an answer in sentences has weights of its own, for the signals of the best sentence.
+  best passage stands out, how long the question is, how well its passage ranks, and what the question is about that
+  stands in its sentence (`subject`). It is the score that a user sees; an answer in sentences has weights of its own,
+  for the signals of the best sentence. A signal is a field of `Signals`, with its weight in `AnswerWeights`.
 * a **sentence** among all that were read: whether it is evidence.
 
 All signals are of what the shards' replies have together, so a score does not depend on how the corpus is sharded. The
@@ -22,14 +23,18 @@ from dataclasses import MISSING, asdict, dataclass
 from functools import cache, lru_cache
 from operator import attrgetter, mul
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from shardqa.answer_lines import Lines
 from shardqa.errors import BadModel
 from shardqa.models import metrics, shipped
 
+if TYPE_CHECKING:
+    from shardqa.models.subject import Subject
+
 SCORING_FILE = "scoring.json"
-VERSION = 6
+VERSION = 7
+READ_VERSIONS = (6, VERSION)
 
 FARTHEST = 30.0  # log-odds are held within +-this, so that no score is exactly 0 or 1
 Weights = TypeVar("Weights", "SpanWeights", "OrderWeights", "AnswerWeights", "EvidenceWeights", Lines)
@@ -69,6 +74,13 @@ class AnswerWeights:
     rank: float
     evidence: float
     relevance: float
+    missing: float = 0.0  # these are 0 in a scoring of version 6
+    lost: float = 0.0
+    unknown: float = 0.0
+    instead: float = 0.0
+    said: float = 0.0
+    whole: float = 0.0
+    read: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,10 @@ class Spanned(Protocol):
     def evidence(self) -> float: ...
     @property
     def relevance(self) -> float: ...
+    @property
+    def said(self) -> str: ...  # its sentence, with the row, headings and title
+    @property
+    def around(self) -> str: ...  # its passage, with headings and title
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +139,13 @@ class Signals:
     evidence: float = 0.0
     """The mean evidence of its sentence's tokens; this and the next are 0 of a reader without these outputs."""
     relevance: float = 0.0  # the logit that its passage answers the question at all
+    missing: float = 0.0  # this and those below say what of the question stands there; see `subject.Heard`
+    lost: float = 0.0
+    unknown: float = 0.0
+    instead: float = 0.0
+    said: float = 0.0
+    whole: float = 0.0
+    read: float = 0.0
 
 
 SIGNALS = tuple(Signals.__dataclass_fields__)  # their names, which are those of the weights in AnswerWeights
@@ -158,7 +181,7 @@ class Scoring:
         """Returns the scoring of a `record`. Raises ValueError, TypeError, KeyError."""
         if not isinstance(record, Mapping):
             raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
-        if record["version"] != VERSION:
+        if record["version"] not in READ_VERSIONS:
             raise ValueError(f"version {record['version']} of a scoring is not known here, {VERSION} is")
         return cls(
             _weights(SpanWeights, record["span"]),
@@ -259,11 +282,11 @@ def lag(rank_score: float, best_rank: float) -> float:
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
-def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: int | None = None) -> list[Signals]:
+def signals_of(candidates: Sequence[Spanned], ranks: Ranks, subject: Subject, n: int | None = None) -> list[Signals]:
     """Returns the signals of each candidate, or of the first n; ``ranks`` are of all passages found, read or not."""
     best_rank, second = (*sorted(ranks.scores, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
-    length = math.log(1 + len(question.split()))
+    length = math.log(1 + subject.length)
     best = _best_by_words(candidates)
     return [
         Signals(
@@ -275,6 +298,7 @@ def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str, n: in
             rank=ranks.height(one.rank_score),
             evidence=one.evidence,
             relevance=one.relevance,
+            **subject.heard(one.said, one.around)._asdict(),
         )
         for one in candidates[:n]
     ]

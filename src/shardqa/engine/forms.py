@@ -11,6 +11,7 @@ from shardqa.engine.merging import ScoredSpan, lines_of
 from shardqa.engine.parts import Excerpt
 from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import Ranks, signals_of
+from shardqa.models.subject import Subject
 from shardqa.schema import Candidate, Composed, Part
 
 
@@ -28,6 +29,7 @@ def answers(
     sentences: Sequence[Excerpt],
     readings: Sequence[ShardReading],
     question: str,
+    subject: Subject,
     ranks: Ranks,
 ) -> Answers:
     """`spans`, `sentences` and `candidates`, of those that are apart, come best first; `ranks` are of all passages
@@ -43,7 +45,7 @@ def answers(
     excerpts, sureness = ([whole_list], whole_list.score) if whole_list is not None else (items, best.score)
     forms: dict[Form, Composed] = {
         "span": _composed(span, span.part(), supporting, best.score, below),
-        "sentences": _composed(evidence[0], texts[0], texts, *_sureness(sentences, best, question, ranks)),
+        "sentences": _composed(evidence[0], texts[0], texts, *_sureness(sentences, best, subject, ranks)),
         "list": _composed(excerpts[0], excerpts[0].part(), [one.part() for one in excerpts], sureness, below),
     }
     return Answers(forms, answer_forms.chosen(question, len(items) + (whole_list is not None)))
@@ -62,7 +64,7 @@ def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: L
     )
 
 
-def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Ranks) -> tuple[float, Lines]:
+def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, subject: Subject, ranks: Ranks) -> tuple[float, Lines]:
     """The probability that the best sentence answers, and the lines for it; the sentences are scored by one reader."""
-    signals = signals_of(sentences, ranks, question, 1)[0]
+    signals = signals_of(sentences, ranks, subject, 1)[0]
     return best.scoring.sentences_chance(signals), best.scoring.sentences_below

@@ -14,6 +14,7 @@ from shardqa.keys import DocumentName
 from shardqa.models import metrics
 from shardqa.models.reading_record import ShardReading, SpanRecord
 from shardqa.models.scoring import Ranks, Scoring, Signals, shipped_scoring, signals_of
+from shardqa.models.subject import Subject
 from shardqa.places import QUOTED, Place
 from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
@@ -43,23 +44,23 @@ class ScoredSpan:
         return -self.precedence, self.span.document, self.span.start, self.span.end
 
 
-def scored(readings: Sequence[ShardReading], question: str, ranks: Ranks) -> list[ScoredSpan]:
+def scored(readings: Sequence[ShardReading], subject: Subject, ranks: Ranks) -> list[ScoredSpan]:
     """The spans of all shards, likeliest by themselves first, those that overlap too.
 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
     it. `ranks` are of all passages found, read or not.
     """
     read = [(span, reading) for reading in readings for span in reading.spans]
-    spans = _scored(read, question, ranks)
+    spans = _scored(read, subject, ranks)
     newest = {one.span.document for one in spans if not _is_quoted(one.span) and one.score >= one.scoring.below.unsure}
     kept = [one for one in read if not (one[0].document in newest and _is_quoted(one[0]))]
-    spans = spans if len(kept) == len(read) else _scored(kept, question, ranks)
+    spans = spans if len(kept) == len(read) else _scored(kept, subject, ranks)
     lowest = accumulate((span.score for span in spans), min)
     return [replace(span, score=score) for span, score in zip(spans, lowest, strict=True)]
 
 
-def _scored(read: Sequence[tuple[SpanRecord, ShardReading]], question: str, ranks: Ranks) -> list[ScoredSpan]:
-    every = signals_of([span for span, _ in read], ranks, question)
+def _scored(read: Sequence[tuple[SpanRecord, ShardReading]], subject: Subject, ranks: Ranks) -> list[ScoredSpan]:
+    every = signals_of([span for span, _ in read], ranks, subject)
     spans = [
         ScoredSpan(span, reading.tag, reading.scores, signals, reading.scores.confidence(signals))
         for (span, reading), signals in zip(read, every, strict=True)

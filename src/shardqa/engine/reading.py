@@ -28,6 +28,7 @@ from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import FARTHEST, lag, log_odds
+from shardqa.models.subject import Subject
 from shardqa.question import Question
 from shardqa.schema import Candidate, MergedCandidates, ShardUse
 
@@ -144,6 +145,7 @@ class StagedReading:
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranking
+        self._subject = Subject.of(ranking.question.wording, ranking.absent)
         self._ranks = ranking.ranks
         self._order = [passage.key for passage in ranking.passages]
         self._lags = [lag(score, self._ranks.scores[0]) for score in self._ranks.scores]  # ascending
@@ -217,7 +219,7 @@ class StagedReading:
     def scored(self, stage: int) -> list[ScoredSpan]:
         """The spans behind `candidates`, with what each score is made of."""
         if stage not in self._scored:
-            self._scored[stage] = scored(self._readings(stage), self._ranked.question.text, self._ranks)
+            self._scored[stage] = scored(self._readings(stage), self._subject, self._ranks)
         return self._scored[stage]
 
     def _readings(self, stage: int) -> list[ShardReading]:
@@ -238,8 +240,8 @@ class StagedReading:
     def _merge(self) -> MergedCandidates:
         candidates, readings = self.candidates(self.last), self._readings(self.last)
         sentences = parts.sentences_of(readings)
-        question = self._ranked.question.text
-        answers = forms.answers(candidates, self.scored(self.last), sentences, readings, question, self._ranks)
+        of_question = self._ranked.question.text, self._subject, self._ranks
+        answers = forms.answers(candidates, self.scored(self.last), sentences, readings, *of_question)
         return MergedCandidates(
             candidates=candidates,
             below=lines_of(self._latest()),

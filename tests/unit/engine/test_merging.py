@@ -17,6 +17,7 @@ from shardqa.filters import View
 from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
 from shardqa.models.scoring import WIDEST, OrderWeights, Ranks, Scoring, Signals
 from shardqa.places import QUOTED
+from shardqa.models.subject import Subject
 from shardqa.question import Question
 from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
 from tests.unit.models.test_scoring import SCORING
@@ -40,7 +41,7 @@ def shard(tag: str, *spans: SpanRecord, scoring: Scoring = SCORING) -> ShardRead
 def candidates_of(readings: Sequence[ShardReading], question: str = "q?") -> list[Candidate]:
     """The candidates where all passages that were found have been read."""
     ranks = [passage.rank_score for reading in readings for passage in reading.passages.values()]
-    return merging.candidates_of(merging.scored(readings, question, Ranks(ranks, 2)))
+    return merging.candidates_of(merging.scored(readings, Subject.of(question), Ranks(ranks, 2)))
 
 
 def conclusion(

@@ -9,6 +9,7 @@ from shardqa.engine import merging, parts
 from shardqa.models.evidence import Sentence
 from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
 from shardqa.models.scoring import EvidenceWeights, Ranks, Scoring, shipped_scoring
+from shardqa.models.subject import Subject
 from tests.unit.engine.test_merging import candidates_of
 
 TEXT = "It rained. So the race was put off. Nobody minded. Tea was served. Cakes came too. All went home."
@@ -161,7 +162,7 @@ def test_the_best_sentence_answers_though_no_sentence_is_likely() -> None:
 
 def items(*replies: ShardReading) -> list[str]:
     ranks = [one.rank_score for reply in replies for one in reply.passages.values()]
-    return [one.text for one in parts.items(merging.scored(replies, "q", Ranks(ranks, 9)))]
+    return [one.text for one in parts.items(merging.scored(replies, Subject.of("q"), Ranks(ranks, 9)))]
 
 
 def listing(document: str, text: str, logit: float) -> ShardReading:

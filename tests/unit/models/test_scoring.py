@@ -23,6 +23,7 @@ from shardqa.models.scoring import (
     shipped_scoring,
     signals_of,
 )
+from shardqa.models.subject import Subject
 
 ANSWER = AnswerWeights(
     bias=-2.0, margin=0.4, lag=-0.5, gap=0.1, fall=0.5, length=-0.2, rank=0.0, evidence=0.0, relevance=0.0
@@ -47,6 +48,11 @@ class Read(NamedTuple):
     rank_score: float = 5.0
     evidence: float = 0.0
     relevance: float = 0.0
+    said: str = ""
+    around: str = ""
+
+
+WHO = Subject.of("who was it?")
 
 
 @given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
@@ -85,8 +91,8 @@ def test_a_confidence_lies_between_zero_and_one_exclusive(signals: Signals) -> N
 @given(st.lists(st.builds(Read, st.sampled_from(["Ada", "the Ada", "Bob", "Eve"]), NUMBERS, st.floats(0, 99))))
 def test_the_order_of_candidates_and_ranks_does_not_change_their_signals(candidates: list[Read]) -> None:
     ranks = [one.rank_score for one in candidates]
-    turned = signals_of(candidates[::-1], Ranks(ranks[::-1], 9), "who was it?")
-    assert signals_of(candidates, Ranks(ranks, 9), "who was it?") == turned[::-1]
+    turned = signals_of(candidates[::-1], Ranks(ranks[::-1], 9), WHO)
+    assert signals_of(candidates, Ranks(ranks, 9), WHO) == turned[::-1]
 
 
 def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
@@ -96,16 +102,16 @@ def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
         Read("Bob", 6),
         Read("Eve", 1),
     ]
-    assert [one.gap for one in signals_of(candidates, Ranks([5.0], 9), "who?")] == [3, 2, -3, -8]
+    assert [one.gap for one in signals_of(candidates, Ranks([5.0], 9), WHO)] == [3, 2, -3, -8]
 
 
 def test_the_first_candidates_alone_have_the_signals_that_they_have_among_all() -> None:
     found = [Read("Ada", 9), Read("Bob", 6), Read("Eve", 8)]
-    assert signals_of(found, Ranks([5.0], 9), "who?", 2) == signals_of(found, Ranks([5.0], 9), "who?")[:2]
+    assert signals_of(found, Ranks([5.0], 9), WHO, 2) == signals_of(found, Ranks([5.0], 9), WHO)[:2]
 
 
 def test_the_fall_is_from_the_best_passage_to_the_second() -> None:
-    (only,) = signals_of([Read("Ada", 1, 20)], Ranks([15.0, 20.0, 3.0], 9), "who?")
+    (only,) = signals_of([Read("Ada", 1, 20)], Ranks([15.0, 20.0, 3.0], 9), WHO)
     assert (only.fall, only.lag) == (0.25, 0.0)
 
 
@@ -124,10 +130,10 @@ def test_a_saved_scoring_loads_the_same(tmp_path: Path) -> None:
         Scoring,
         st.builds(SpanWeights, *[NUMBERS] * 3),
         st.builds(OrderWeights, *[NUMBERS] * 4),
-        st.builds(AnswerWeights, *[NUMBERS] * 9),
+        st.builds(AnswerWeights, *[NUMBERS] * 16),
         st.builds(Lines, NUMBERS, NUMBERS, NUMBERS),
         NUMBERS,
-        st.builds(AnswerWeights, *[NUMBERS] * 9),
+        st.builds(AnswerWeights, *[NUMBERS] * 16),
         st.builds(Lines, NUMBERS, NUMBERS, NUMBERS),
         st.builds(EvidenceWeights, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     )

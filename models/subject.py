@@ -1,0 +1,116 @@
+"""What a question is about, and how much of that stands where an answer was read.
+
+What a passage says of the Alma does not answer a question about the Berta, however alike the two sentences are. So the
+**names** of a question have to stand in the answer's sentence, its row, a heading above or the title: its words with a
+capital inside a sentence, its numbers and its codes, in whatever case, inflection or near spelling. Its other words are
+weaker signs, as people use words of their own. One thread at a time (`analysis`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rapidfuzz.distance import OSA
+
+from shardqa import analysis
+
+WORD = re.compile(r"[^\W_][\w.'’&+#/-]*")
+BEGINS = re.compile(r"(?:^|[.!?:;\n\"“(•|-])\s*$")  # what stands before a word that begins a sentence
+NO_NAMES = frozenset(["i", "i'm", "i've", "i'd", "i'll"])
+TITLES = frozenset(("captain", "doctor", "dr", "miss", "mister", "mr", "mrs", "ms", "nurse", "prof", "professor"))
+DIGITS = {
+    word: str(n)
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth",
+    )
+    for n, word in enumerate(words.split(), 1)
+}
+ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
+
+
+class Heard(NamedTuple):
+    """How much of a question is said where an answer was read, as shares of its names or words, 0 to 1."""
+
+    missing: float  # names that the sentence, its row, headings and title have not
+    lost: float  # names that the passage has not, either
+    unknown: float  # names that no passage has
+    instead: float  # 1: a name is missing, and the sentence has another one
+    said: float  # words that the sentence has
+    whole: float  # 1: the sentence has all of them
+    read: float  # words that the passage has
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a question is about."""
+
+    words: tuple[str, ...]  # stems of what it says beside small words, each once
+    names: tuple[str, ...]  # folded, each once
+    unknown: frozenset[str]  # names that no passage has
+    length: int  # words
+
+    @classmethod
+    def of(cls, wording: str, absent: Collection[str] = ()) -> Subject:
+        """`absent` are the terms that no passage has, nor a title."""
+        content = tuple(dict.fromkeys(analysis.analyse(wording).content))
+        names = tuple(dict.fromkeys(names_of(wording)))
+        unknown = frozenset(name for name in names if name in absent or analysis.stems([name])[0] in absent)
+        return cls(content, names, unknown, len(wording.split()))
+
+    def heard(self, sentence: str, passage: str) -> Heard:
+        """`sentence` comes with its row, headings and title, `passage` with its title and headings."""
+        own, around = _vocabulary(sentence), _vocabulary(passage)
+        missing = [name for name in self.names if not _has(own, name)]
+        lost = [name for name in missing if not _has(around, name)]
+        of_names, of_words = max(1, len(self.names)), max(1, len(self.words))
+        said = sum(word in own for word in self.words) / of_words
+        return Heard(
+            missing=len(missing) / of_names,
+            lost=len(lost) / of_names,
+            unknown=len(self.unknown) / of_names,
+            instead=float(bool(missing) and any(other not in self.names for other in _names(sentence))),
+            said=said,
+            whole=float(said == 1),
+            read=sum(word in around for word in self.words) / of_words,
+        )
+
+
+def names_of(text: str) -> Iterator[str]:
+    """Yields the names, numbers and codes of a text, folded; titles of people are none."""
+    for match in WORD.finditer(text):
+        word = match[0].rstrip(".'’-/&")
+        is_name = word[0].isupper() and not BEGINS.search(text[: match.start()])
+        is_code = any(map(str.isdigit, word)) or "_" in word or any(map(str.isupper, word[1:]))
+        if (is_name or is_code) and word.lower() not in NO_NAMES | TITLES:
+            yield from (part for part in analysis.words(word) if part not in analysis.STOP_WORDS)
+
+
+@lru_cache(1_024)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(names_of(text))
+
+
+@lru_cache(1_024)
+def _vocabulary(text: str) -> frozenset[str]:
+    """The words of a text, their stems, and neighbours of a code written together ("E 17")."""
+    words = analysis.words(text)
+    pairs = [one + other for one, other in itertools.pairwise(words) if one.isdigit() != other.isdigit()]
+    return frozenset((*words, *analysis.stems(words), *pairs, *(DIGITS[word] for word in words if word in DIGITS)))
+
+
+def _has(vocabulary: Collection[str], name: str) -> bool:
+    if name in vocabulary or analysis.stems([name])[0] in vocabulary or ORDINAL.sub(r"\1", name) in vocabulary:
+        return True
+    if any(map(str.isdigit, name)):
+        return False
+    room = sum(len(name) >= letters for letters in LONG)
+    return room > 0 and any(
+        other[0] == name[0] and OSA.distance(name, other, score_cutoff=room) <= room for other in vocabulary
+    )

@@ -1,0 +1,53 @@
+"""What of a question stands where an answer was read."""
+
+import pytest
+
+from shardqa.models.subject import Subject, names_of
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who is the captain of the Berta?", ["berta"]),
+        ("What does error E18 mean?", ["e18"]),
+        ("Where does Dr Hale work in 2016?", ["hale", "2016"]),
+        ("is GitHub free", ["github"]),
+        ("Which lamps are lit?", []),
+    ],
+)
+def test_names_are_words_with_capitals_inside_a_sentence_and_codes_and_numbers(question: str, names: list[str]) -> None:
+    assert list(names_of(question)) == names
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Who sails the Berta?", "The Berta's captain is Jon Brenn."),
+        ("Where does Dr Hale work?", "Amara Hale works in Ulm."),
+        ("What does E17 mean?", "Error E 17 means that the door is open."),
+        ("Who leads Müllers?", "Muller is led by Ann."),
+        ("Who designed the Maschwitz ferry?", "Maschwits ferries are Ann's."),
+        ("When does phase 2 end?", "The second phase ends in May."),
+    ],
+)
+def test_names_that_differ_in_spelling_or_form_alone_are_the_same(question: str, sentence: str) -> None:
+    assert Subject.of(question).heard(sentence, sentence).missing == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Who sails the Berta?", "The captain of the Alma is Jon Brenn."),
+        ("What does E18 mean?", "Error E17 means that the door is open."),
+        ("When does phase 3 end?", "Phase 2 ends in May."),
+    ],
+)
+def test_another_name_in_the_sentence_stands_in_the_place_of_the_one_asked_for(question: str, sentence: str) -> None:
+    heard = Subject.of(question).heard(sentence, sentence)
+    assert (heard.missing, heard.lost, heard.instead) == (1, 1, 1)
+
+
+def test_a_name_is_known_by_where_it_stands() -> None:
+    subject = Subject.of("Who built the Alma and the Berta?", ["berta"])
+    heard = subject.heard("Ann built it.", "The Alma is old. Ann built it.")
+    assert (heard.missing, heard.lost, heard.unknown, heard.instead) == (1, 0.5, 0.5, 0)
