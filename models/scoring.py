@@ -74,13 +74,10 @@ class AnswerWeights:
     rank: float
     evidence: float
     relevance: float
-    missing: float = 0.0  # these are 0 in a scoring of version 6
+    missing: float = 0.0  # this and those below are 0 in a scoring of version 6
     lost: float = 0.0
-    unknown: float = 0.0
-    instead: float = 0.0
     said: float = 0.0
     whole: float = 0.0
-    read: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +138,8 @@ class Signals:
     relevance: float = 0.0  # the logit that its passage answers the question at all
     missing: float = 0.0  # this and those below say what of the question stands there; see `subject.Heard`
     lost: float = 0.0
-    unknown: float = 0.0
-    instead: float = 0.0
     said: float = 0.0
     whole: float = 0.0
-    read: float = 0.0
 
 
 SIGNALS = tuple(Signals.__dataclass_fields__)  # their names, which are those of the weights in AnswerWeights

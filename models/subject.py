@@ -36,15 +36,12 @@ LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
 class Heard(NamedTuple):
-    """How much of a question is said where an answer was read, as shares of its names or words, 0 to 1."""
+    """How much of a question is said where an answer was read."""
 
-    missing: float  # names that the sentence, its row, headings and title have not
-    lost: float  # names that the passage has not, either
-    unknown: float  # names that no passage has
-    instead: float  # 1: a name is missing, and the sentence has another one
-    said: float  # words that the sentence has
-    whole: float  # 1: the sentence has all of them
-    read: float  # words that the passage has
+    missing: float  # 1: the sentence, its row, headings and title lack a name
+    lost: float  # 1: the passage lacks one, too
+    said: float  # share of the words that the sentence has, 0 to 1
+    whole: float  # 1: it has all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +65,9 @@ class Subject:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""
         own, around = _vocabulary(sentence), _vocabulary(passage)
         missing = [name for name in self.names if not _has(own, name)]
-        lost = [name for name in missing if not _has(around, name)]
-        of_names, of_words = max(1, len(self.names)), max(1, len(self.words))
-        said = sum(word in own for word in self.words) / of_words
-        return Heard(
-            missing=len(missing) / of_names,
-            lost=len(lost) / of_names,
-            unknown=len(self.unknown) / of_names,
-            instead=float(bool(missing) and any(other not in self.names for other in _names(sentence))),
-            said=said,
-            whole=float(said == 1),
-            read=sum(word in around for word in self.words) / of_words,
-        )
+        lost = any(not _has(around, name) for name in missing)
+        said = sum(word in own for word in self.words) / max(1, len(self.words))
+        return Heard(float(bool(missing)), float(lost), said, float(said == 1))
 
 
 def names_of(text: str) -> Iterator[str]:
@@ -90,11 +78,6 @@ def names_of(text: str) -> Iterator[str]:
         is_code = any(map(str.isdigit, word)) or "_" in word or any(map(str.isupper, word[1:]))
         if (is_name or is_code) and word.lower() not in NO_NAMES | TITLES:
             yield from (part for part in analysis.words(word) if part not in analysis.STOP_WORDS)
-
-
-@lru_cache(1_024)
-def _names(text: str) -> frozenset[str]:
-    return frozenset(names_of(text))
 
 
 @lru_cache(1_024)

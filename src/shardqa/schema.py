@@ -410,6 +410,10 @@ class ReadSpan(BaseModel):
     rank: float  # how high its passage ranks, whatever the size of the corpus
     evidence: float  # of its sentence: the mean of its tokens' logits; 0 of a reader without that output
     relevance: float  # logit that its passage answers at all; 0 of a reader without that output
+    missing: float  # 1: its sentence, with row, headings and title, lacks a name, number or code of the question
+    lost: float  # 1: its passage lacks one, too
+    said: float  # share of the question's words that its sentence has
+    whole: float  # 1: its sentence has all of them
     precedence: float  # orders the spans, the highest first: by margin, lag, evidence and relevance
     log_odds: dict[str, float]  # what each signal adds to the score's log-odds, bias included
     score: float

@@ -96,6 +96,27 @@ def test_each_line_keeps_its_trade(
     assert found.refused >= refused
 
 
+def test_a_twin_is_refused_by_the_name_that_its_passage_lacks() -> None:
+    def asked(number: int, name: str, answers: list[str]) -> dict[str, Any]:
+        said = "Ada built the Alma."
+        passage = {"key": "p", "above": "Boats", "text": said, "null_logit": 0.0, "rank_score": 9.0, "sentences": []}
+        one = {"text": "Ada", "said": said, "passage": "p", "span_logit": 4.0, "null_logit": 0.0, "rank_score": 9.0}
+        kind = "answerable" if answers else "twin"
+        of = {"id": f"{number}", "kind": kind, "question": f"Who built the {name}?", "answers": answers}
+        return {**of, "candidates": [one], "passages": [passage]}
+
+    records = [asked(n, *(("Alma", ["Ada"]) if n % 2 else ("Berta", []))) for n in range(100)]
+    questions = [calibrate._question(record, "boats") for record in records]
+    found = calibrate.outcome(calibrate.fit(questions, SCORING), questions)
+    assert (found.kept, found.twins_refused) == (100, 100)
+
+
+def test_a_domain_weighs_what_others_do_whatever_styles_it_has(questions: list[calibrate.CalibrationQuestion]) -> None:
+    other = [replace(one, domain="other", style="aloud") for one in questions[:50] + questions[-20:]]
+    weights = calibrate.shares([*questions, *other])
+    assert weights[: len(questions)].sum() == pytest.approx(weights[len(questions) :].sum())
+
+
 def test_fitting_leaves_the_spans_model_alone_where_asked_to(questions: list[calibrate.CalibrationQuestion]) -> None:
     found = calibrate.fit(questions, SCORING)
     assert (found.span, found.no_answer_below) == (SCORING.span, SCORING.no_answer_below)

@@ -130,10 +130,10 @@ def test_a_saved_scoring_loads_the_same(tmp_path: Path) -> None:
         Scoring,
         st.builds(SpanWeights, *[NUMBERS] * 3),
         st.builds(OrderWeights, *[NUMBERS] * 4),
-        st.builds(AnswerWeights, *[NUMBERS] * 16),
+        st.builds(AnswerWeights, *[NUMBERS] * 13),
         st.builds(Lines, NUMBERS, NUMBERS, NUMBERS),
         NUMBERS,
-        st.builds(AnswerWeights, *[NUMBERS] * 16),
+        st.builds(AnswerWeights, *[NUMBERS] * 13),
         st.builds(Lines, NUMBERS, NUMBERS, NUMBERS),
         st.builds(EvidenceWeights, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     )

@@ -42,12 +42,17 @@ def test_names_that_differ_in_spelling_or_form_alone_are_the_same(question: str,
         ("When does phase 3 end?", "Phase 2 ends in May."),
     ],
 )
-def test_another_name_in_the_sentence_stands_in_the_place_of_the_one_asked_for(question: str, sentence: str) -> None:
+def test_another_name_is_not_the_one_asked_for(question: str, sentence: str) -> None:
     heard = Subject.of(question).heard(sentence, sentence)
-    assert (heard.missing, heard.lost, heard.instead) == (1, 1, 1)
+    assert (heard.missing, heard.lost) == (1, 1)
 
 
-def test_a_name_is_known_by_where_it_stands() -> None:
-    subject = Subject.of("Who built the Alma and the Berta?", ["berta"])
-    heard = subject.heard("Ann built it.", "The Alma is old. Ann built it.")
-    assert (heard.missing, heard.lost, heard.unknown, heard.instead) == (1, 0.5, 0.5, 0)
+def test_a_name_may_stand_elsewhere_in_the_passage_or_nowhere() -> None:
+    subject = Subject.of("Who built the Alma?")
+    assert subject.heard("Ann built it.", "The Alma is old. Ann built it.")[:2] == (1, 0)
+    assert Subject.of("Who built the Alma?", ["alma"]).unknown == {"alma"}
+
+
+def test_words_count_by_their_stems() -> None:
+    heard = Subject.of("which lamps are lit in fog?").heard("In fog both lamps are lit.", "")
+    assert (heard.said, heard.whole) == (1, 1)

@@ -4,23 +4,24 @@
     toolchain/recipes/asked-candidates.py READER --out asked
     shardqa-models calibrate READER --candidates squad.jsonl --candidates asked/nhsuk.jsonl
 
-Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "corpus", "ranks": [..], "candidates":
-[{"text", "span_logit", "null_logit", "rank_score", "evidence", "relevance"}, ..], "passages": [{"text", "null_logit",
-"rank_score", "relevance", "sentences": [[start, end, logit, evidence], ..]}, ..]}``; passages fit the scores of answers
-in sentences. Kinds: **answerable**; **absent**, whose document is not in the corpus; **trick**, which the corpus only
-seems to answer. A line without a kind is answerable if it has answers.
+Input: a question a line, ``{"id", "domain", "kind", "style", "question", "answers": [..], "absent": [term, ..],
+"corpus", "ranks": [..], "candidates": [{"text", "span_logit", "null_logit", "rank_score", "evidence", "relevance",
+"said", "passage", "right"}, ..], "passages": [{"key", "above", "text", "null_logit", "rank_score", "relevance",
+"sentences": [[start, end, logit, evidence], ..]}, ..]}``; passages fit the scores of answers in sentences. Kinds:
+**answerable**; **absent**, whose document is not in the corpus; **trick**, which the corpus only seems to answer;
+**twin**, where a name of an answerable one is exchanged. A line without a kind is answerable if it has answers; its
+style is text, keywords, aloud or other. A candidate is right that says so, else by its words.
 
 The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
 with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
-are in the proportions of MIX; so a score is a probability for such a mixture, and a passage that ranks far below the
-best must be read much better to win, as an absent question's all are. `left_out` fits without a domain and reports on
-it, which is what a corpus never seen has to expect.
+and styles are in the proportions of MIX; so a score is a probability for such a mixture. `left_out` fits without a
+domain and reports on it, which is what a corpus never seen has to expect.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -45,15 +46,19 @@ from shardqa.models.scoring import (
     SpanWeights,
     signals_of,
 )
+from shardqa.models.subject import Subject
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal["answerable", "absent", "trick"]
+Kind = Literal["answerable", "absent", "trick", "twin"]
 
-MIX: Mapping[Kind, float] = {"answerable": 0.5, "absent": 0.45, "trick": 0.05}
-"""Shares of the questions a system meets: nothing is known of a user's corpus, so half of what is asked is covered;
-hardly anyone asks trick questions, which only look like covered ones."""
+MIX: Mapping[str, float] = {
+    "text": 0.4, "keywords": 0.25, "aloud": 0.2, "other": 0.05, "absent": 0.067, "trick": 0.033, "twin": 0.1,
+}  # fmt: skip
+"""What the questions weigh that people ask of documents of their own, by style where answerable, else by kind. They
+mostly ask for what is there; what is not is of the same subjects, and a third of it nearly answered. Twins come on top,
+so that a score falls where a name is another one."""
 
 RIGHT_F1 = 0.8  # a candidate this near to a reference answer is right
 LONG_REFERENCE = 8  # words from which a reference answer is a whole clause: two words or more out of it are right then
@@ -65,12 +70,16 @@ AS_GOOD = 0.0025
 """Shares of questions nearer than this are the same: of 3,000 questions a share is known to 0.8 %, and the best line
 among many near ones is an accident."""
 
-KEPT_UNSURE, REFUSED_BALANCED, REFUSED_SURE = 0.98, 0.92, 0.96
-"""The line "unsure" keeps the first share of the right answers; "balanced" refuses the second share of the absent
-questions, "sure" the third. The absent questions of the fit are of the very subject of a passage: others are refused
-more often."""
+KEPT_UNSURE = 0.98  # share of the right answers that the line "unsure" keeps
+RIGHT_BALANCED, RIGHT_SURE = 0.85, 0.93  # shares of what these lines give that are right
+REFUSED_BALANCED, REFUSED_SURE = 0.88, 0.96
+"""Shares of the absent questions that these lines refuse. Those of the fit are of the very subject of a passage: others
+are refused more often."""
 
 RIDGE = 1e-3  # keeps Newton's method from running away where right and wrong can be told apart perfectly
+ANSWER_RIDGE = (
+    10.0  # of an answer's weights, by a few hundred questions a corpus; 1 has a higher loss on those left out
+)
 NEWTON_STEPS = 30  # far more than it needs; it converges in about eight
 LINES = np.arange(1, 100) / 100
 
@@ -85,6 +94,8 @@ class ReadCandidate:
     rank_score: float
     evidence: float = 0.0
     relevance: float = 0.0
+    said: str = ""
+    around: str = ""
 
     @property
     def margin(self) -> float:
@@ -101,6 +112,12 @@ class CalibrationQuestion:
     found: tuple[Spanned, ...]
     signals: tuple[Signals, ...]  # of each candidate
     right: NDArray[np.bool_]  # whether each candidate is right, [candidates]
+    style: str = "text"  # how it is worded
+
+    @property
+    def sort(self) -> str:
+        """Its name in MIX."""
+        return self.style if self.answerable else self.kind
 
     @property
     def answerable(self) -> bool:
@@ -121,10 +138,13 @@ class ScoringOutcome:
     kept: float  # of those right answers: given
     refused: float  # of the absent questions
     tricks_refused: float | None  # of the trick questions; None where there are none
+    twins_refused: float | None  # of the twins
+    given_right: float  # of the answers given, the kinds weighing as in MIX
     auroc: float | None
     """0 to 1: right answers against wrong ones, of the answerable questions; None where all are of one kind."""
     calibration_error: float
-    """0 to 1: distance between score and share of right answers over ten bins of width 0.1, answerable and absent."""
+    """0 to 1: distance between score and share of right answers over ten bins of width 0.1; kinds weigh as in MIX."""
+    bins: tuple[tuple[float, float, float], ...]  # of these (mean score, share right, share of the questions)
 
 
 def read_candidates(path: Path) -> list[CalibrationQuestion]:
@@ -151,27 +171,42 @@ def _read(path: Path, parse: Callable[[dict[str, Any], str], CalibrationQuestion
 
 def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     answers = [str(answer) for answer in record["answers"]]
+    around = {passage["key"]: _around(passage) for passage in record.get("passages", []) if "key" in passage}
     candidates = tuple(
         ReadCandidate(
             str(one["text"]),
-            *(float(one[name]) for name in ("span_logit", "null_logit", "rank_score")),
-            *(float(one.get(name, 0)) for name in ("evidence", "relevance")),  # of a reader with these outputs
+            float(one["span_logit"]),
+            float(one["null_logit"]),
+            float(one["rank_score"]),
+            float(one.get("evidence", 0)),  # 0 of a reader without this output and the next
+            float(one.get("relevance", 0)),
+            said=str(one.get("said", one["text"])),
+            around=around.get(one.get("passage"), str(one["text"])),
         )
         for one in record["candidates"]
     )
     kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
-    ranks = _ranks(record, candidates)
     question = str(record["question"])
-    signals = signals_of(candidates, ranks, question)
-    right = np.array([bool(answers) and is_right(one.text, answers) for one in candidates], dtype=np.bool_)
-    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, candidates, tuple(signals), right)
+    signals = signals_of(candidates, _ranks(record, candidates), _subject(record))
+    marks = [one.get("right", bool(answers) and is_right(one["text"], answers)) for one in record["candidates"]]
+    right, style = np.array(marks, dtype=np.bool_), str(record.get("style", "text"))
+    domain = str(record.get("domain", domain))
+    return CalibrationQuestion(domain, kind, question, candidates, tuple(signals), right, style)
+
+
+def _subject(record: dict[str, Any]) -> Subject:
+    return Subject.of(str(record["question"]), record.get("absent", ()))
+
+
+def _around(passage: dict[str, Any]) -> str:
+    return f"{passage['text']}\n{passage.get('above', '')}"
 
 
 def _kind(name: object) -> Kind:
     for kind in get_args(Kind):
         if kind == name:
             return cast("Kind", kind)
-    raise ValueError(f"kind {name!r} is none of {', '.join(MIX)}")
+    raise ValueError(f"kind {name!r} is none of {', '.join(get_args(Kind))}")
 
 
 def _ranks(record: dict[str, Any], candidates: Sequence[Spanned]) -> Ranks:
@@ -183,7 +218,14 @@ def _of_sentences(record: dict[str, Any], domain: str, evidence: EvidenceWeights
     question = _question({**record, "candidates": []}, domain)
     sentences = [
         ReadCandidate(
-            text, one.logit, passage["null_logit"], passage["rank_score"], one.evidence, passage.get("relevance", 0.0)
+            text,
+            one.logit,
+            passage["null_logit"],
+            passage["rank_score"],
+            one.evidence,
+            passage.get("relevance", 0.0),
+            said=f"{text}\n{passage.get('above', '')}",
+            around=_around(passage),
         )
         for passage in record.get("passages", [])
         for one in (Sentence(*raw) for raw in passage["sentences"])
@@ -193,7 +235,7 @@ def _of_sentences(record: dict[str, Any], domain: str, evidence: EvidenceWeights
         return question
     ranks = _ranks(record, sentences)
     best = max(range(len(sentences)), key=lambda n: _evidence_odds(evidence, sentences[n]))
-    signals = signals_of(sentences, ranks, question.question)[best]
+    signals = signals_of(sentences, ranks, _subject(record))[best]
     right = question.answerable and holds(sentences[best].text, record["answers"])
     return replace(question, found=(sentences[best],), signals=(signals,), right=np.array([right]))
 
@@ -333,52 +375,81 @@ def _fit_answer(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Ans
             np.array([astuple(one.signals[one.best(level)]) for one in nonempty]),
             np.array([one.right[one.best(level)] for one in nonempty]),
             shares(nonempty),
+            ANSWER_RIDGE,
         )
     )
 
 
 def shares(questions: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
-    """Returns what each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
-    counts = Counter((one.domain, one.kind) for one in questions)
-    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in questions])
+    """Returns what each question weighs, [questions]: domains weigh the same, kinds and styles as in MIX.
 
-
-def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
-    """Chooses lines by the shares of right answers kept and absent questions refused, both averaged over domains."""
-    answered_share, refusal_share = _trade(level, questions)
-    return Lines(
-        unsure=float(LINES[answered_share >= min(KEPT_UNSURE, answered_share.max())].max()),
-        balanced=float(LINES[refusal_share >= min(REFUSED_BALANCED, refusal_share.max()) - AS_GOOD].min()),
-        sure=float(LINES[refusal_share >= min(REFUSED_SURE, refusal_share.max())].min()),
+    Where a domain lacks a style the others have its weight, and so with the kinds that are not answerable.
+    """
+    counts = Counter((one.domain, one.sort) for one in questions)
+    masses = defaultdict[tuple[str, bool], float](float)
+    for domain, sort in counts:
+        masses[domain, sort in get_args(Kind)] += MIX[sort]
+    whole = {True: sum(MIX[kind] for kind in get_args(Kind)[1:])}
+    whole[False] = sum(MIX.values()) - whole[True]
+    scale = {of: whole[of[1]] / mass for of, mass in masses.items()}
+    return np.array(
+        [scale[one.domain, not one.answerable] * MIX[one.sort] / counts[one.domain, one.sort] for one in questions]
     )
 
 
-def _trade(level: Scoring, questions: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the shares of right answers kept and of other questions refused, 0 to 1, at each of LINES."""
+def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
+    """Chooses lines by the shares of right answers kept, of given ones that are right, and of absent ones refused."""
+    kept, right, refused = _trade(level, questions)
+    balanced, sure = (
+        _lowest((refused, of_refused), (right, of_right))
+        for of_refused, of_right in ((REFUSED_BALANCED, RIGHT_BALANCED), (REFUSED_SURE, RIGHT_SURE))
+    )
+    unsure = float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max())
+    return Lines(unsure=min(unsure, balanced), balanced=balanced, sure=sure)
+
+
+def _lowest(*wanted: tuple[NDArray[np.float64], float]) -> float:
+    """Returns the lowest line that has all these shares, or as much of each, in turn, as lines so far have."""
+    fit = np.ones(len(LINES), dtype=np.bool_)
+    for shares_of, share in wanted:
+        fit &= shares_of >= min(share, shares_of[fit].max()) - AS_GOOD
+    return float(LINES[fit].min())
+
+
+def _trade(
+    level: Scoring, questions: Sequence[CalibrationQuestion]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Returns, at each of LINES, the shares of right answers kept, of given ones that are right, of absent questions
+    refused, 0 to 1."""
     score, right = scores(level, questions)
     weights = shares(questions)
     absent = np.array([one.kind == "absent" for one in questions])
     others = absent if absent.any() else ~np.array([one.answerable for one in questions])
-    right_shares = [
-        float((weights * (right & (score >= line))).sum()) / max(1e-9, float(weights[right].sum())) for line in LINES
-    ]
-    absent_shares = [
-        float((weights * (others & (score < line))).sum()) / max(1e-9, float(weights[others].sum())) for line in LINES
-    ]
-    return np.array(right_shares), np.array(absent_shares)
+    is_given = score >= LINES[:, None]  # [lines, questions]
+    given_right, given = (is_given & right) @ weights, is_given @ weights
+    return (
+        given_right / max(1e-9, float(weights[right].sum())),
+        np.where(given > 0, given_right / np.maximum(given, 1e-9), 0.0),
+        (~is_given & others) @ weights / max(1e-9, float(weights[others].sum())),
+    )
 
 
-def logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
-    """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
+def logistic(
+    signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64], ridge: float = RIDGE
+) -> list[float]:
+    """Weighted logistic regression with a ridge on the coefficients of standardized signals: bias, then these."""
     weights = weights * len(weights) / weights.sum()
-    design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
+    mean, spread = signals.mean(axis=0), np.maximum(signals.std(axis=0), 1e-9)
+    design = np.concatenate([np.ones((len(signals), 1)), (signals - mean) / spread], axis=1)
+    drawn = np.array([RIDGE, *[ridge] * signals.shape[1]])
     coefficients = np.zeros(design.shape[1])
     for _ in range(NEWTON_STEPS):
         chance = chances(design @ coefficients)
-        slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
+        slope = design.T @ (weights * (right - chance)) - drawn * coefficients
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
-        coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
-    return [float(value) for value in coefficients]
+        coefficients += np.linalg.solve(curvature + np.diag(drawn), slope)
+    own = coefficients[1:] / spread
+    return [float(coefficients[0] - own @ mean), *map(float, own)]
 
 
 def chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -433,17 +504,21 @@ def outcome_of(
 ) -> ScoringOutcome:
     """Sums up scores and answers of whatever scoring, [questions] each."""
     kinds = {kind: np.array([one.kind == kind for one in questions], dtype=np.bool_) for kind in get_args(Kind)}
-    serious = ~kinds["trick"]
-    tricks = kinds["trick"]
+    weights = shares(questions)
+    bins = tuple(_bins(score, right, weights))
+    given = float(weights[is_given].sum())
     return ScoringOutcome(
         domain=questions[0].domain,
         questions=len(questions),
         right=_percent(right[kinds["answerable"]]),
         kept=_percent(is_given[kinds["answerable"] & right]),
         refused=_percent(~is_given[kinds["absent"]]),
-        tricks_refused=_percent(~is_given[tricks]) if tricks.any() else None,
+        tricks_refused=_percent(~is_given[kinds["trick"]]) if kinds["trick"].any() else None,
+        twins_refused=_percent(~is_given[kinds["twin"]]) if kinds["twin"].any() else None,
+        given_right=100 * float(weights[is_given & right].sum()) / given if given else 0.0,
         auroc=auroc(score[kinds["answerable"]], right[kinds["answerable"]]),
-        calibration_error=_calibration_error(score[serious], right[serious]),
+        calibration_error=sum(share * abs(mean - right_share) for mean, right_share, share in bins),
+        bins=bins,
     )
 
 
@@ -461,9 +536,12 @@ def auroc(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float | None:
     return float(wins.sum()) / (2 * len(above) * len(below))
 
 
-def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10) -> float:
-    """Guo et al. 2017, equation 3."""
+def _bins(
+    score: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64], bins: int = 10
+) -> Iterator[tuple[float, float, float]]:
+    """Yields (mean score, share right, share of all) of each bin that has a question (Guo et al. 2017, equation 3)."""
     places = np.minimum((score * bins).astype(np.int64), bins - 1)
-    bin_members = [places == number for number in range(bins)]
-    parts = [abs(float(score[own].mean() - right[own].mean())) * own.sum() for own in bin_members if own.any()]
-    return float(sum(parts)) / max(1, len(score))
+    for own in (places == number for number in range(bins)):
+        if own.any():
+            of_bin = weights[own] / weights[own].sum()
+            yield float(of_bin @ score[own]), float(of_bin @ right[own]), float(weights[own].sum() / weights.sum())

@@ -1,6 +1,6 @@
 """Fit a corpus's own scores on its own questions: `shardqa-models calibrate-corpus`.
 
-Thirty questions are few for nine weights, so the reader's own are where the fit begins and what it is drawn back to:
+Thirty questions are few for so many weights, so the reader's own are where the fit begins and what it is drawn back to:
 the most likely weights given the questions and a normal distribution around the reader's (Bishop 2006, 4.5). The
 span's model, which orders candidates on the shards, stays. What the fit gains is told on questions it has not seen.
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 from shardqa.models.scoring import AnswerWeights, Ranks, Scoring, signals_of
+from shardqa.models.subject import Subject
 from shardqa_toolchain import calibrate
 from shardqa_toolchain.calibrate import CalibrationQuestion, Kind, ScoringOutcome, is_right
 from shardqa_toolchain.corpus_reading import ReadPassage
@@ -21,8 +22,8 @@ from shardqa_toolchain.squad import SquadQuestion
 NEEDED = 30  # questions with an answer; fewer say nothing that ten questions more would not unsay
 FOLDS = 5
 
-SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4, 1.5, 1.5])
-"""Usual differences of bias, margin, lag, gap, fall, length, rank, evidence and relevance between questions."""
+SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4, 1.5, 1.5, 0.4, 0.3, 0.3, 0.4])
+"""Usual differences of bias and of each of SIGNALS between questions."""
 
 LEAST_STEP = 1e-6  # of any weight; smaller ones are no gain
 DRAW = 0.5
@@ -71,7 +72,7 @@ def asked_of(
 
 def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage], size: int) -> CalibrationQuestion:
     candidates = tuple(span for one in passages for span in one.spans)
-    signals = signals_of(candidates, Ranks([one.rank_score for one in passages], size), question.text)
+    signals = signals_of(candidates, Ranks([one.rank_score for one in passages], size), Subject.of(question.text))
     is_answerable = kind == "answerable"
     right = np.array([is_answerable and is_right(one.text, question.answers) for one in candidates], dtype=np.bool_)
     return CalibrationQuestion("own", kind, question.text, candidates, tuple(signals), right)

@@ -59,6 +59,9 @@ def calibrate(
     test: Annotated[
         list[Path] | None, typer.Option("--test", help="More such files; the report covers them, the fit does not.")
     ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Leave the span's model and the order of candidates as they are.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fit the reader's scores to probabilities, choose the lines below which nothing is answered, write scoring.json.
@@ -71,15 +74,16 @@ def calibrate(
 
     questions = [question for path in files for question in fitting.read_candidates(path)]
     tests = [question for path in test or [] for question in fitting.read_candidates(path)]
-    scoring = fitting.fit(questions)
-    if (reader / SCORING_FILE).exists():
-        own = Scoring.load(reader)
+    own = Scoring.load(reader) if keep_order or (reader / SCORING_FILE).exists() else None
+    base = own if keep_order else None
+    scoring = fitting.fit(questions, base)
+    if own is not None:
         scoring = replace(scoring, evidence=own.evidence, sentences=own.sentences, sentences_below=own.sentences_below)
     sentences = [question for path in files for question in fitting.read_sentences(path, scoring.evidence)]
     if any(one.found for one in sentences):
         scoring = fitting.fit_sentences(sentences, scoring)
     results = {
-        "left out": list(fitting.left_out(questions)),
+        "left out": list(fitting.left_out(questions, base=base)),
         "sentences, left out": list(fitting.left_out(sentences, base=scoring)),
         **{when: list(fitting.outcomes(scoring, [*questions, *tests], when)) for when in get_args(AnswerWhen)},
     }
@@ -91,8 +95,17 @@ def calibrate(
         return
     say(f"wrote {reader / SCORING_FILE}: {scoring}")
     print_table(
-        ("fit", "domain", "right %", "kept %", "refused %", "tricks refused %", "AUROC", "calibration error"),
+        ("fit", "domain", "right %", "given right %", "kept %", "refused %", "tricks %", "twins %", "AUROC", "error"),
         [(name, *_row(one)) for name, domains in results.items() for one in domains],
+    )
+    say("calibration, left out: mean score against share right (share of the questions), in bins of a tenth")
+    print_table(
+        ("fit", "domain", "bins"),
+        [
+            (name, one.domain, " ".join(f"{mean:.2f}/{right:.2f} ({share:.0%})" for mean, right, share in one.bins))
+            for name in ("left out", "sentences, left out")
+            for one in results[name]
+        ],
     )
 
 
@@ -137,10 +150,10 @@ def calibrate_evidence(
 
 
 def _row(outcome: fitting.ScoringOutcome) -> tuple[str, ...]:
-    tricks = "" if outcome.tricks_refused is None else f"{outcome.tricks_refused:.1f}"
+    others = ("" if one is None else f"{one:.1f}" for one in (outcome.tricks_refused, outcome.twins_refused))
     auroc = "" if outcome.auroc is None else f"{outcome.auroc:.3f}"
-    shares = (f"{share:.1f}" for share in (outcome.right, outcome.kept, outcome.refused))
-    return (outcome.domain, *shares, tricks, auroc, f"{outcome.calibration_error:.3f}")
+    shares = (f"{share:.1f}" for share in (outcome.right, outcome.given_right, outcome.kept, outcome.refused))
+    return (outcome.domain, *shares, *others, auroc, f"{outcome.calibration_error:.3f}")
 
 
 def measure(

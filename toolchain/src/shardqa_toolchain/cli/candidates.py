@@ -1,8 +1,8 @@
 """Candidates for fitting and testing the score: what a reader sees of a question, as the shards would hand it over.
 
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
-``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
-"rank_score", "evidence", "relevance"}, ...], "passages": [...]}``, as `shardqa_toolchain.calibrate` reads it.
+``{"id", "domain", "kind", "question", "answers", "absent", "ranks", "candidates": [{"text", "span_logit", "null_logit",
+"rank_score", "evidence", "relevance", "said"}, ...], "passages": [...]}``, as `shardqa_toolchain.calibrate` reads it.
 """
 
 import json
@@ -76,11 +76,12 @@ class Library:
     encoder: Encoder | None = None
     index: Index = field(default_factory=Index)
     passages: dict[str, Passage] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # of passages, by key
 
     def add(self, document: str, title: str, text: str) -> None:
         for number, passage in enumerate(split(text, self.tokenizer)):
             key = keys.passage(CORPUS, document, number)
-            self.passages[key] = passage
+            self.passages[key], self.titles[key] = passage, title
             self.index.put(key, title, passage.text, passage.end)
             if self.encoder is not None:
                 self.index.put_vectors(key, self.encoder.passage(title, passage.text))
@@ -108,7 +109,7 @@ class Library:
         return {
             "ranks": [round(score, 4) for _, score in ranks],
             "corpus": statistics.passages,
-            "df": {term: statistics.df.get(term, 0) for term in terms.terms},
+            "absent": [term for term in terms.terms if not statistics.df.get(term)],
             "candidates": [one for spans, _ in read for one in spans],
             "passages": [passage for _, passage in read],
         }
@@ -129,16 +130,19 @@ class Library:
             {
                 "text": passage.text[offsets[span.start_token, 0] : offsets[span.end_token, 1]],
                 "span_logit": round(span.logit, 4),
-                "evidence": round(evidence.own(offsets, numbers, span, of_passage.evidence).evidence, 4),
+                "evidence": round(own.evidence, 4),
+                "said": f"{passage.text[own.start : own.end]}\n{self.titles[key]}",
                 "start": passage.start + int(offsets[span.start_token, 0]),
                 "passage": key,
                 **scores,
             }
             for span in best
+            for own in [evidence.own(offsets, numbers, span, of_passage.evidence)]
         ]
         likeliest = evidence.likeliest(of_passage, offsets, numbers, best)
         places = [(one.start, one.end, round(one.logit, 4), round(one.evidence, 4)) for one in likeliest]
-        return candidates, {"key": key, "text": passage.text, "start": passage.start, "sentences": places, **scores}
+        of_passage_itself = {"key": key, "above": self.titles[key], "text": passage.text, "start": passage.start}
+        return candidates, {**of_passage_itself, "sentences": places, **scores}
 
 
 def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
