@@ -61,6 +61,10 @@ class Subject:
         unknown = frozenset(name for name in names if name in absent or analysis.stems([name])[0] in absent)
         return cls(content, names, unknown, len(wording.split()))
 
+    def unheard(self, passage: str) -> frozenset[str]:
+        """The names that no passage has, without those that this one spells otherwise."""
+        return frozenset(name for name in self.unknown if not _has(_vocabulary(passage), name))
+
     def heard(self, sentence: str, passage: str) -> Heard:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""
         own, around = _vocabulary(sentence), _vocabulary(passage)

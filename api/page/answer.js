@@ -10,6 +10,8 @@ import { quoteOf } from "/static/shardqa.js";
 import { listsOf, sentencesAround, split } from "/static/text.js";
 import { why } from "/static/why.js";
 
+const SURE = 0.8; // score from which an answer is called so
+const LIKELY = 0.6;
 const LONG = 90; // characters of an answer that gets smaller type
 const MANY = 320; // characters of sentences from which two of them are shown at first
 const PHASES = [
@@ -24,6 +26,7 @@ export function answerParts(answer, again) {
   return [
     answer.partial ? partialNote(answer) : null,
     answer.warnings.map((warning) => note(`Mind that ${warning}.`)),
+    answer.no_answer || answer.absent.length === 0 ? [] : note(["No passage mentions ", named(answer.absent, (word) => make("b", {}, word)), "."].flat()),
     answer.no_answer ? noAnswerCard(answer) : answerCard(answer),
     isFar(answer) ? passagesLeft(answer) : candidatesSection(answer),
     answer.pinned ? [] : [why(answer), howSection(answer, again)],
@@ -174,15 +177,14 @@ function row(cells, answer = "") {
   return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, table);
 }
 
-/** Three words for a score, cut where the reader's own lines are. */
-export function confidence({ score, lines }) {
-  if (score >= lines.sure) return "Sure";
-  return score >= lines.balanced ? "Likely" : "Unsure";
+/** A word for a score. */
+export function confidence({ score }) {
+  if (score >= SURE) return "Sure";
+  return score >= LIKELY ? "Likely" : "Perhaps";
 }
 
 function sure(answer) {
   if (answer.pinned) return pin();
-  const { lines } = answer;
   return make(
     "details",
     { class: "sure" },
@@ -191,7 +193,7 @@ function sure(answer) {
       "p",
       { class: "explained" },
       `Of answers with such a score, about ${percent(answer.score)} are right. `,
-      `Sure begins at ${percent(lines.sure)}, likely at ${percent(lines.balanced)}. `,
+      `Sure begins at ${percent(SURE)}, likely at ${percent(LIKELY)}. `,
       `Below ${percent(answer.needed)} nothing was answered.`,
     ),
   );

@@ -7,6 +7,7 @@ from typing import Literal
 AnswerWhen = Literal["unsure", "balanced", "sure"]  # answer when unsure, balanced, or only when sure
 
 
+DOUBTED = 0.59  # the highest score of an answer that something speaks against: pages say "likely" from 0.6
 FAR = 0.05  # a score below which what comes nearest is about something else
 
 

@@ -8,7 +8,7 @@ All functions are pure; they raise BadCorpusName, BadDocumentId, EmptyQuestion o
 import re
 import unicodedata
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -195,12 +195,21 @@ def answer(
 
 
 def ask(
-    corpus: str, epoch: str, model: str, k: int, sure: float, question: str, filter_: str = "", scoring: str = ""
+    corpus: str,
+    epoch: str,
+    model: str,
+    k: int,
+    sure: float,
+    question: str,
+    filter_: str = "",
+    scoring: str = "",
+    names: Sequence[str] = (),
 ) -> str:
     """`corpus` may be several with commas: no pattern of one of them allows to read that; `epoch` is the digest of all
     shards' epochs (`corpus_epoch`); `sure` the score from which no more is read; `scoring` names the corpus's own
-    scores, where it has some."""
-    read = f"{sure:g}-{scoring}" if scoring else f"{sure:g}"
+    scores, where it has some; `names` are those of the question, which scores look for and only capitals may tell."""
+    told = blake2b(" ".join(names).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() if names else ""
+    read = "-".join(filter(None, (f"{sure:g}", scoring, told)))
     return f"ask:{corpus}:{epoch}:{model}:{k}:{read}:{question_in_key(question, filter_)}"
 
 

@@ -54,6 +54,11 @@ class Question:
     fresh: bool  # passes by all caches of answers, and what is remembered of terms
 
     @property
+    def told(self) -> str:
+        """As the user wrote it, whose capitals tell names; as it is read where synonyms stand beside his words."""
+        return self.wording if checks.question(self.wording) == self.text else self.text
+
+    @property
     def among(self) -> str:
         """Names the corpora where they are several, as keys do."""
         return self.asked_of if len(self.corpora) > 1 else ""

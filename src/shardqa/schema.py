@@ -248,7 +248,8 @@ class Answer(BaseModel):
     failed: list[str]  # nodes that did not answer
     shards: list[ShardUse]
     model: str
-    absent: list[str] = Field(default_factory=list)  # words of the question that no passage has; none with an answer
+    absent: list[str] = Field(default_factory=list)
+    """Words of the question that no passage has; with an answer its names, numbers and codes alone."""
     warnings: list[str] = Field(default_factory=list)  # what speaks against the answer beside its score
     timing: Timing
 

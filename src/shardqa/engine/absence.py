@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from shardqa import analysis
 from shardqa.answer_lines import FAR
 from shardqa.engine import languages, showing
+from shardqa.models.subject import Subject
 from shardqa.question import Question
 from shardqa.schema import Composed, MergedCandidates, Part
 from shardqa.statistics import CorpusStatistics
@@ -14,6 +15,12 @@ def of(statistics: CorpusStatistics, bearers: Sequence[Mapping[str, int]]) -> tu
     """The terms that neither a passage nor, by shard, a title has."""
     absent = (term for term in statistics.cf if not statistics.df.get(term))
     return tuple(term for term in absent if not any(titles.get(term) for titles in bearers))
+
+
+def names_of(question: Question, absent: Sequence[str], passage: str) -> list[str]:
+    """The names, numbers and codes of the question that no passage has, nor this one in another spelling."""
+    unheard = Subject.of(question.told, absent).unheard(passage) if absent else ()
+    return analysis.words_with(question.wording, analysis.stems([*unheard]))
 
 
 def words_of(wording: str, absent: Sequence[str]) -> list[str]:

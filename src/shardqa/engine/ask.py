@@ -19,6 +19,7 @@ from shardqa.engine.reading import Early, Readers, StagedReading, reach
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
+from shardqa.models.subject import names_of
 from shardqa.question import Question
 from shardqa.schema import Answer, MergedCandidates, Step, Timing
 
@@ -205,6 +206,7 @@ class Asking:
             question.text,
             question.filter,
             own.name if own else "",
+            [*names_of(question.told)],
         )
 
     def _conclude(self, reading: Merged, question: Question, timing: Timing) -> Answer:

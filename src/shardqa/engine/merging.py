@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from shardqa import metadata
-from shardqa.answer_lines import Lines
+from shardqa.answer_lines import DOUBTED, Lines
 from shardqa.config import MAX_N_BEST
 from shardqa.engine import absence, languages, showing
 from shardqa.keys import DocumentName
@@ -138,16 +138,22 @@ def conclude(
 ) -> Answer:
     """The answer in the question's form where its score reaches `min_score` (default: the form's line), or none.
 
+    No answer is sure where a warning speaks against it, or a name of the question stands in no passage (`absent`).
     Where documents are hidden (`question.view`), no times and keys of shards are told, nor caches, which writes empty.
     """
     form = candidates.auto if question.form == "auto" else question.form
-    best = candidates.composed.get(form)
+    best, n_best = candidates.composed.get(form), candidates.candidates[: question.n_best]
+    around = f"{best.head.title}\n{best.passage}" if best else ""
+    unheard, warnings = absence.names_of(question, candidates.absent, around), languages.warnings(question.wording)
+    if best is not None and (unheard or warnings):
+        best = best.model_copy(update={"score": min(best.score, DOUBTED)})
+        n_best = [one.model_copy(update={"score": min(one.score, DOUBTED)}) for one in n_best]
     lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
     head = answer.head if answer else None
     parts = answer.parts if answer else absence.nearest(candidates, question, best)
-    text, n_best = answer.text(form) if answer else None, candidates.candidates[: question.n_best]
+    text = answer.text(form) if answer else None
     return Answer(
         question=question.wording,
         corpus=question.asked_of,
@@ -176,8 +182,8 @@ def conclude(
         failed=silent,
         shards=_uses(candidates, cache, question.view),
         model=model,
-        absent=[] if answer else absence.words_of(question.wording, candidates.absent),
-        warnings=languages.warnings(question.wording),
+        absent=unheard if answer else absence.words_of(question.wording, candidates.absent),
+        warnings=warnings,
         timing=Timing(total=timing.total) if question.view else timing,
     )
 

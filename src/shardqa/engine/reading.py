@@ -145,7 +145,7 @@ class StagedReading:
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranking
-        self._subject = Subject.of(ranking.question.wording, ranking.absent)
+        self._subject = Subject.of(ranking.question.told, ranking.absent)
         self._ranks = ranking.ranks
         self._order = [passage.key for passage in ranking.passages]
         self._lags = [lag(score, self._ranks.scores[0]) for score in self._ranks.scores]  # ascending

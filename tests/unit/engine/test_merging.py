@@ -179,6 +179,26 @@ def test_what_is_about_something_else_is_not_near(
     assert (answer.absent, [part.text for part in answer.parts]) == (words, near)
 
 
+@pytest.mark.parametrize(
+    ("wording", "absent", "words"),
+    [("Who built the Berta?", ["berta"], ["Berta"]), ("¿quién es el capitán?", [], [])],
+)
+def test_an_answer_that_something_speaks_against_is_never_likely(
+    wording: str, absent: list[str], words: list[str]
+) -> None:
+    question = Question.of(wording, Settings(), min_score=0.1)
+    answer = conclude(merged(0.97).model_copy(update={"absent": absent}), question, "m", None, [], Timing())
+    assert (answer.answer, answer.absent, answer.score) == ("red", words, 0.59)
+
+
+def test_a_name_that_the_passage_spells_otherwise_is_not_absent() -> None:
+    question = Question.of("Who built the Maschwits?", Settings(), min_score=0.1)
+    found = merged(0.97).model_copy(update={"absent": ["maschwit"]})
+    told = found.composed["span"].model_copy(update={"passage": "Ann built the Maschwitz. It is red."})
+    answer = conclude(found.model_copy(update={"composed": {"span": told}}), question, "m", None, [], Timing())
+    assert (answer.absent, answer.score) == ([], 0.97)
+
+
 def test_no_candidate_is_no_answer() -> None:
     answer = conclusion(merged().model_copy(update={"composed": {}}), None)
     assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
