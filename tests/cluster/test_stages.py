@@ -59,6 +59,11 @@ async def test_without_an_answer_the_passages_that_rank_next_are_read_too(in_sta
     assert read(answer) == 5
 
 
+async def test_those_that_rank_too_low_are_not(in_stages: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "NEAR_LAG", 0.0)
+    assert read(await in_stages.ask(UNSURE, k=3)) == 3
+
+
 async def test_an_answer_takes_none_that_rank_too_low(
     in_stages: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
