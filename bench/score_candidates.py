@@ -14,6 +14,7 @@ import random
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -41,7 +42,7 @@ from shardqa_toolchain.calibrate import holds, is_right
 from shardqa_toolchain.twins import TwinMaker
 
 sys.path.append(str(ROOT / "toolchain" / "recipes"))
-import questions as asked
+asked: Any = import_module("questions")
 
 K = 13  # passages read
 ASKED, POSED, OF_SQUAD, TRICKS = 22, 15, 100, 40  # passages or questions of a corpus
