@@ -17,7 +17,7 @@ from shardqa.models.scoring import Ranks, Scoring, Signals, shipped_scoring, sig
 from shardqa.models.subject import Subject
 from shardqa.places import QUOTED, Place
 from shardqa.question import Question
-from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
+from shardqa.schema import Answer, Candidate, Composed, Evidence, MergedCandidates, ShardUse, Timing
 
 HIDDEN_USE: dict[str, Any] = {"cached": False, "us": {}, "key": ""}
 CACHED_USE: dict[str, Any] = {"cached": True, "us": {}}  # of a shard in a cached answer, whose times were others'
@@ -147,7 +147,7 @@ def conclude(
     unheard, warnings = absence.names_of(question, candidates.absent, around), languages.warnings(question.wording)
     if best is not None and (unheard or warnings):
         best = best.model_copy(update={"score": min(best.score, DOUBTED)})
-        n_best = [one.model_copy(update={"score": min(one.score, DOUBTED)}) for one in n_best]
+    n_best = _agreeing(n_best, best) if best is not None else n_best
     lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
@@ -186,6 +186,18 @@ def conclude(
         warnings=warnings,
         timing=Timing(total=timing.total) if question.view else timing,
     )
+
+
+def _agreeing(n_best: Sequence[Candidate], best: Composed) -> list[Candidate]:
+    """The candidates with the answer's own score where the first one stands in it, and no higher one."""
+    if not any(
+        (part.corpus, part.document) == (one.corpus, one.document) and part.start <= one.start < part.end
+        for one in n_best[:1]
+        for part in (best.head, *best.parts)
+    ):
+        return [one.model_copy(update={"score": min(one.score, best.score)}) for one in n_best]
+    scores = [best.score, *(min(one.score, best.score) for one in n_best[1:])]
+    return [one.model_copy(update={"score": score}) for one, score in zip(n_best, scores, strict=True)]
 
 
 def _uses(candidates: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:

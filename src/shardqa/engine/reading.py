@@ -1,11 +1,11 @@
 """From a ranked list to candidates: the readers are asked for the best passages first, and for others where that pays.
 
-Passages are read in the order of their ranks over all shards, in stages: 1, 5, 10, ... up to k. A stage is a GET
-of each shard that holds passages of it, for its own best n; the shard remembers what it has read of the question. A
-stage ends early, or is left out, where the passages to come rank too low for what the best candidate so far scores:
-from a score of `sure` on, no passage is worth it. Where the best k give no answer, those of the MORE that rank next are
-read, STEP at a time, whose rank lies near the best one's. So what is read follows from ranks and scores alone, and is the same however many shards there are. One asyncio
-loop owns a Readers.
+Passages are read in the order of their ranks over all shards, in stages: 1, 5, 10, ... up to k. A stage is a GET of
+each shard that holds passages of it, for its own best n; the shard remembers what it has read of the question. A stage
+ends early, or is left out, where the passages to come rank too low for what the best candidate so far scores: from a
+score of `sure` on, no passage is worth it. Where the best k give no answer, those of the MORE that rank next are read,
+STEP at a time, whose rank lies near the best one's. So what is read follows from ranks and scores alone, and is the
+same however many shards there are. One asyncio loop owns a Readers.
 """
 
 import asyncio

@@ -199,6 +199,15 @@ def test_a_name_that_the_passage_spells_otherwise_is_not_absent() -> None:
     assert (answer.absent, answer.score) == ([], 0.97)
 
 
+@pytest.mark.parametrize("form", ["span", "sentences"])
+def test_an_answer_has_one_score_in_every_list(form: FormChoice) -> None:
+    first, second = candidates_of([shard("a", span("d", 6, 9, 9.0), span("e", 0, 3, 8.5))])
+    found = merged(0.3).model_copy(update={"candidates": [first, second]})
+    answer = conclusion(found, 0.1, form=form)
+    assert answer.n_best[0].score == answer.score == 0.3
+    assert answer.n_best[1].score <= 0.3
+
+
 def test_no_candidate_is_no_answer() -> None:
     answer = conclusion(merged().model_copy(update={"composed": {}}), None)
     assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
