@@ -16,8 +16,8 @@ from shardqa.engine.merging import conclude, lines_of
 from shardqa.filters import View
 from shardqa.models.reading_record import PassageRecord, ShardReading, SpanRecord
 from shardqa.models.scoring import WIDEST, OrderWeights, Ranks, Scoring, Signals
-from shardqa.places import QUOTED
 from shardqa.models.subject import Subject
+from shardqa.places import QUOTED
 from shardqa.question import Question
 from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
 from tests.unit.models.test_scoring import SCORING
