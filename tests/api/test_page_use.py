@@ -267,7 +267,7 @@ def test_documents_of_a_corpus_are_found_opened_and_removed(page: "Page", http: 
     wait_until(lambda: http.get(weir).status_code == 404, "the page that was left removes it")
 
 
-ROWS = {"name": "boats.csv", "mimeType": "text/csv", "buffer": b"Boat,Hull\nPetrel,oak\nTern,steel\nSkua,pine\n"}
+ROWS: Any = {"name": "boats.csv", "mimeType": "text/csv", "buffer": b"Boat,Hull\nPetrel,oak\nTern,steel\nSkua,pine\n"}
 
 
 def test_files_go_into_the_chosen_corpus_and_the_answer_stays(

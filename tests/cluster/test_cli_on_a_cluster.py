@@ -15,7 +15,7 @@ import pytest
 
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
-from tests.cluster.conftest import Output
+from tests.conftest import Output
 from tests.unit.files.web.paperless_server import DOCUMENTS, TOKEN, put_documents, served
 from tests.unit.files.web.site import serving
 

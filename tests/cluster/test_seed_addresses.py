@@ -7,7 +7,7 @@ import pytest
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from tests.cluster.conftest import Output
+from tests.conftest import Output
 from tests.nodes import free_port
 
 

@@ -18,7 +18,7 @@ from shardqa.engine import Engine
 from shardqa.engine.api_keys import NewKey
 from shardqa.errors import ShardqaError, UnknownCorpus
 from shardqa.schema import Document
-from tests.cluster.conftest import Output
+from tests.conftest import Output
 from tests.cluster.shards_client import Shards
 
 DOCUMENTED = re.compile(r"^    ACL SETUSER (\w+) (on >secret .*)$", re.MULTILINE)
