@@ -9,9 +9,9 @@ import pytest
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
 from shardqa.loader.preparation import CODE, SESSION
-from tests.conftest import Output
 from tests.cluster.shards_client import Shards
 from tests.compat.scripts import send
+from tests.conftest import Output
 from tests.nodes import Node, wait_until
 from tests.workers import kill_worker
 

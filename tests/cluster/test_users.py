@@ -18,8 +18,8 @@ from shardqa.engine import Engine
 from shardqa.engine.api_keys import NewKey
 from shardqa.errors import ShardqaError, UnknownCorpus
 from shardqa.schema import Document
-from tests.conftest import Output
 from tests.cluster.shards_client import Shards
+from tests.conftest import Output
 
 DOCUMENTED = re.compile(r"^    ACL SETUSER (\w+) (on >secret .*)$", re.MULTILINE)
 TEXT = "The mill of Brennick was built in 1820 by Ada Holm."
