@@ -73,7 +73,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     corpora = Corpora(runtime, sync, lexical, encoder)
     switches = Switches(runtime, sync, lexical, bridgeless)
     settling = Settling(runtime, sync, lock, writer, removal, work)
-    ingest = Ingest(runtime, lock, writer, settling.settle)
+    ingest = Ingest(runtime, lock, writer, removal, settling.settle)
     streams = IngestStreams(runtime, ingest)
     answer = Answer(runtime, tokenizer, sync, epochs, rankings, models, timings, override_reply)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
-from redis import RedisError
+from redis import RedisError, ResponseError
 
 from shardqa import keys
 from shardqa.errors import BadDocument, IdTaken, ShardFailed
@@ -20,6 +20,8 @@ from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.document_hash import Fields, Stored
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_writer import DocumentWriter, Written
+from shardqa.gears_functions.shard.removal import Removal
+from shardqa.transient import is_write_refusal
 from shardqa.worker.runtime import Runtime
 
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
@@ -33,11 +35,13 @@ class Ingest:
         runtime: Runtime,
         lock: DocumentLock,
         writer: DocumentWriter,
+        removal: Removal,
         settle: Callable[[dict[str, Any]], Coroutine[Any, Any, bool]],
     ) -> None:
         self._runtime = runtime
         self._lock = lock
         self._writer = writer
+        self._removal = removal
         self._settle = settle
         self._tasks: set[asyncio.Task[Any]] = set()  # documents on their way in, whether or not a client waits
 
@@ -98,7 +102,12 @@ class Ingest:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
             if not may_replace:
                 _check_origin(doc, fields, before)
-            return await self._writer.put(key, doc, fields, before, ("HSET", key, *fields.pairs()))
+            try:
+                return await self._writer.put(key, doc, fields, before, ("HSET", key, *fields.pairs()))
+            except ResponseError as error:
+                if before.text is None and is_write_refusal(error):
+                    await self._removal.remove(key, doc, [("UNLINK", key)])  # a new one is whole, or not there
+                raise
 
 
 def _check_origin(doc: keys.DocKey, fields: Fields, before: Stored) -> None:

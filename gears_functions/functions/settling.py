@@ -19,12 +19,14 @@ from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.removal import Removal
 from shardqa.gears_functions.shard.retries import MOVING_SECONDS
-from shardqa.transient import is_between_shards, is_transient
+from shardqa.gears_functions.writes import refusal
+from shardqa.transient import is_between_shards, is_transient, is_write_refusal
 from shardqa.worker.runtime import Runtime
 
 SCAN_COUNT = 100  # keys looked at per SCAN
 QUIET = 0.02  # seconds without a question after which another document is cut anew
 YIELD_SECONDS = 0.2  # after which it is all the same
+REFUSED_SECONDS = 1.0  # between looks whether Redis stores anything again
 SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
 REMOVALS = ("del", "expired", "evicted", "rename_from")
 
@@ -45,6 +47,8 @@ class Settling:
         self._writer = writer
         self._removal = removal
         self._questions = questions
+        self._refused: dict[str, None] = {}  # keys of documents that Redis let be written in part at most
+        self._settling: asyncio.Task[None] | None = None  # these, one after another
 
     async def settle(self, event: dict[str, Any]) -> bool:
         """Returns whether passages were written."""
@@ -65,8 +69,25 @@ class Settling:
             if not is_transient(error):
                 raise
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
+            if is_write_refusal(error):
+                self._settle_once_stored(key)
             self._runtime.log(f"{key!r} is left alone: {error}", "verbose")
         return False
+
+    def _settle_once_stored(self, key: str) -> None:
+        """Has a document settled again when Redis stores anything: what was refused leaves it half written."""
+        self._refused[key] = None
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle_refused())
+
+    async def _settle_refused(self) -> None:
+        while self._refused:
+            await asyncio.sleep(REFUSED_SECONDS)
+            for key in list(self._refused):
+                if self._runtime.role() == "master" and await refusal(self._runtime) is not None:
+                    break
+                del self._refused[key]
+                await self._settle_again(key)
 
     async def _agree_once_possible(self, key: str, doc: keys.DocKey) -> bool:
         """Settles a document; tries again while the shard's tag is moving and the document stays.

@@ -18,8 +18,10 @@ from shardqa.gears_functions.shard.document_parts import Parts, tick_size
 from shardqa.gears_functions.shard.document_writer import DocumentWriter, Written
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.removal import unlink
 from shardqa.gears_functions.splitting import split_in_slices
 from shardqa.models.tokenizer import Tokenizer
+from shardqa.transient import is_write_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,11 @@ class NewDocuments:
             commands += parts.commands_of_new(one.key, one.doc, one.fields)
         try:
             await self._writer.write_quietly(commands)
-        except (RedisError, ShardFailed):
+        except (RedisError, ShardFailed) as error:
             await self._writer.mark_unfinished([one.key for one, _ in cut])
+            if is_write_refusal(error):  # each is whole, or not there
+                removals = ((one.key, *unlink(one.doc, range(len(parts.passages)))[1:]) for one, parts in cut)
+                await self._writer.write_quietly([("UNLINK", *names) for names in removals])
             raise
         for (one, parts), analysed in zip(cut, words, strict=True):
             self._writer.quarantine.forget(one.key)

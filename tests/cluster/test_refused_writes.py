@@ -1,5 +1,6 @@
 """Redis refuses writes or evicts (memory full, replicas missing): questions are answered, documents deleted."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
+from shardqa import keys
 from shardqa.cluster import doctor, node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
@@ -107,3 +109,36 @@ async def test_of_rows_that_are_sent_while_memory_is_full_the_rest_is_told_and_t
     redis.config_set("maxmemory", 0)
     outcomes = await engine.together.put_each(rows)
     assert [isinstance(outcome, Ingested) and outcome.changed for outcome in outcomes] == [False] * 50 + [True] * 50
+
+
+def big(year: int) -> Document:
+    return Document(id="big", text=" ".join(f"Mill {n} of the valley was built in {year}." for n in range(6_000)))
+
+
+def leave(redis: Redis, room: int) -> None:
+    redis.config_set("maxmemory-policy", "noeviction")
+    redis.config_set("maxmemory", redis.info("memory")["used_memory"] + room)
+
+
+async def test_a_new_document_that_memory_has_room_for_in_part_is_not_there(engine: Engine, redis: Redis) -> None:
+    leave(redis, 1_000_000)
+    with pytest.raises(WritesRefused):
+        await engine.documents.put(big(1801))
+    names = [str(info.id) for info in (await engine.catalogue.documents()).documents]
+    assert names == ["mill"]
+    assert not redis.keys(f"*:{engine.settings.corpus}:*:big*")
+
+
+async def test_a_document_that_was_replaced_in_part_is_whole_once_there_is_room(engine: Engine, redis: Redis) -> None:
+    await engine.documents.put(big(1801))
+    leave(redis, 600_000)
+    key = keys.doc(engine.settings.corpus, "big")
+    with pytest.raises(WritesRefused):
+        await engine.documents.put(big(1902))
+    assert redis.hget(key, "digest") is None
+    await asyncio.sleep(5)  # until the shard has tried it again by itself, and was refused
+    redis.config_set("maxmemory", 0)
+    wait_until(lambda: redis.hget(key, "digest"), "it is written again")
+    passages = [redis.hget(name, "text") for name in redis.keys(f"passage:{engine.settings.corpus}:*:big:*")]
+    years = {year for year in ("in 1801", "in 1902") for text in passages if year in str(text)}
+    assert len(years) == 1
