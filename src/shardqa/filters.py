@@ -45,6 +45,7 @@ class FilterBounds(BaseModel):
     exists: StrictBool | None = None
 
 
+BOUNDS = FilterBounds.__name__
 Condition: TypeAlias = Scalar | list[Scalar] | FilterBounds
 
 
@@ -97,9 +98,13 @@ def of_text(text: str) -> DocumentFilter:
     try:
         return DocumentFilter.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(map(str, first["loc"]))
-        raise BadFilter(f"filter={text[:80]!r} can't be used: {at or 'it'}: {first['msg']}") from None
+        errors = error.errors()
+        first = next((one for one in errors if BOUNDS in one["loc"]), errors[0])  # of an object, what bounds lack
+        at = ".".join(str(part) for part in first["loc"] if part != BOUNDS)
+        names = FilterBounds.model_fields if BOUNDS in first["loc"] else DocumentFilter.model_fields
+        is_unknown = first["type"] == "extra_forbidden"
+        reason = f"there is no such field; wanted is one of {', '.join(names)}" if is_unknown else first["msg"]
+        raise BadFilter(f"filter={text[:80]!r} can't be used: {at or 'it'}: {reason}") from None
 
 
 def parse(text: str) -> list[tuple[str, str, Any]]:

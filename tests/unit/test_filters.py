@@ -112,3 +112,19 @@ def test_json_of_another_form_is_refused(text: str) -> None:
 def test_shards_take_the_one_spelling_only(text: str) -> None:
     with pytest.raises(BadFilter):
         filters.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"titel": "a"}', "titel: there is no such field; wanted is one of title, metadata, all"),
+        (
+            '{"metadata": {"year": {"get": 1}}}',
+            "metadata.year.get: there is no such field; wanted is one of gte, gt, lte",
+        ),
+    ],
+)
+def test_a_field_that_is_misspelt_is_told_which_there_are(text: str, says: str) -> None:
+    with pytest.raises(BadFilter) as fault:
+        filters.of_text(text)
+    assert says in str(fault.value)
