@@ -311,7 +311,7 @@ function howSection(answer, again) {
   return make(
     "details",
     { class: "how" },
-    make("summary", {}, "How it was found", make("b", {}, milliseconds(answer.timing.total))),
+    make("summary", {}, "How it was found"),
     make("p", { class: "facts" }, cacheChip(answer, again), make("span", { class: "quiet" }, where)),
     timesSection(answer),
     shardsSection(answer),

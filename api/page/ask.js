@@ -59,7 +59,8 @@ async function loadCorpora(wanted) {
   silent = known.failed;
   const listed = corpora.map((one) => one.name);
   const own = listed.filter((name) => !(name in EXAMPLES)); // the example never goes before these
-  const preferred = own.length > 0 ? own : listed;
+  const size = (name) => corpora.find((one) => one.name === name).documents;
+  const preferred = (own.length > 0 ? own : listed).toSorted((one, other) => size(other) - size(one));
   const last = lastCorpus();
   const isThere = last !== undefined && last.split(",").every((name) => name === "*" || listed.includes(name));
   const chosen = wanted || (isThere ? last : preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
@@ -266,7 +267,7 @@ installCorpora({
     await freshCorpus(name);
     question.focus();
   },
-  dropped: () => freshCorpus(null),
+  dropped: (name) => (chosenCorpora().includes(name) ? freshCorpus(null) : loadCorpora(corpus.value)),
 });
 installOwnText(async (name) => {
   if (name === corpus.value && result.hasChildNodes()) return loadCorpora(name); // the answer stays

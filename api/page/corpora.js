@@ -2,6 +2,7 @@
 
 import { byId, count, make, plural } from "/static/dom.js";
 import { client } from "/static/client.js";
+import { removeSoon } from "/static/undo.js";
 
 let chosen = () => {};
 let dropped = () => {};
@@ -52,25 +53,21 @@ function add(name) {
   byId("text").focus();
 }
 
-/** Deletes after a second press: a corpus can't be taken back. */
+/** Deletes after a while in which that can be taken back. */
 function remover(corpus, said) {
-  const button = make("button", { type: "button", class: "plain lesser", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
-  let asked = false;
-  async function click() {
-    if (!asked) {
-      asked = true;
-      button.textContent = `Delete ${plural(corpus.documents, "document", "documents")}?`;
-      button.setAttribute("aria-label", `Really delete ${corpus.name}`);
-      return;
-    }
-    button.disabled = true;
+  const name = `${corpus.name} and ${plural(corpus.documents, "document", "documents")}`;
+  const click = () => {
+    said.closest("li").hidden = true;
+    removeSoon(name, remove, () => (said.closest("li").hidden = false));
+  };
+  async function remove() {
     try {
       await client.drop(corpus.name);
       await dropped(corpus.name);
     } catch (problem) {
+      said.closest("li").hidden = false;
       said.textContent = problem.message;
-      button.disabled = false;
     }
   }
-  return button;
+  return make("button", { type: "button", class: "plain lesser", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
 }

@@ -239,11 +239,12 @@ def test_lists_and_pairs_of_a_document_stand_as_such_with_the_marks_in_them(
     assert page.locator(".text table").inner_text().split() == ["Key", "Value", "Vet", "Ada", "Holm"]
 
 
-def test_a_corpus_is_deleted_on_the_second_press(page: "Page", http: httpx.Client, filled: str) -> None:
+def test_a_corpus_is_deleted_unless_that_is_taken_back(page: "Page", http: httpx.Client, filled: str) -> None:
     page.goto(f"/?corpus={filled}")
     card = page.locator(".corpora li", has_text=filled)
     card.get_by_role("button", name=f"Delete {filled}", exact=True).click()
-    card.get_by_role("button", name=f"Really delete {filled}").click()
+    page.get_by_role("button", name="Undo").click()
+    card.get_by_role("button", name=f"Delete {filled}", exact=True).click()
     card.wait_for(state="detached")
     assert filled not in {one["name"] for one in http.get("/v1/corpora").json()["corpora"]}
 
