@@ -74,11 +74,13 @@ def test_a_row_of_a_table_is_quoted_as_its_cells_wherever_it_is_shown(
     page.get_by_role("link", name="Passages").click()
     page.locator(".found td", has_text="Bremen").wait_for()
     page.set_viewport_size({"width": 360, "height": 700})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    width = "document.documentElement.scrollWidth"
+    assert page.evaluate(width) <= 360
     page.get_by_role("link", name="Answer", exact=True).click()
     page.get_by_text("Why?").click()
     page.get_by_text("Details").click()
     page.locator(".ranks td", has_text="Bremen").wait_for()
+    assert page.evaluate(width) <= 360
     assert "has City" not in page.locator("#result").inner_text()
     question = {"question": "What of Weser Stahl?", "corpus": corpus, "form": "sentences"}
     answer = http.post("/v1/ask", json=question).json()
