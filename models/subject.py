@@ -31,6 +31,27 @@ DIGITS = {
     )
     for n, word in enumerate(words.split(), 1)
 }
+NOT_COUNTED = analysis.STOP_WORDS | frozenset(
+    (
+        "since",
+        "until",
+        "after",
+        "before",
+        "around",
+        "year",
+        "january",
+        "february",
+        "march",
+        "april",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    )
+)
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
@@ -75,21 +96,27 @@ class Subject:
 
 
 def names_of(text: str) -> Iterator[str]:
-    """Yields the names, numbers and codes of a text, folded; titles of people are none."""
+    """Yields the names, numbers and codes of a text, folded: a number with what it counts ("phase3"), no titles."""
+    before = ""
     for match in WORD.finditer(text):
+        counted, before = before, match[0].lower()
         word = match[0].rstrip(".'’-/&")
         is_name = word[0].isupper() and not BEGINS.search(text[: match.start()])
         is_code = any(map(str.isdigit, word)) or "_" in word or any(map(str.isupper, word[1:]))
         if (is_name or is_code) and word.lower() not in NO_NAMES | TITLES:
-            yield from (part for part in analysis.words(word) if part not in analysis.STOP_WORDS)
+            parts = [part for part in analysis.words(word) if part not in analysis.STOP_WORDS]
+            is_counted = parts == [word] and word.isdigit() and counted.isalpha() and counted not in NOT_COUNTED
+            yield from [counted + word] if is_counted else parts
 
 
 @lru_cache(1_024)
 def _vocabulary(text: str) -> frozenset[str]:
     """The words of a text, their stems, and neighbours of a code written together ("E 17")."""
     words = analysis.words(text)
-    pairs = [one + other for one, other in itertools.pairwise(words) if one.isdigit() != other.isdigit()]
-    return frozenset((*words, *analysis.stems(words), *pairs, *(DIGITS[word] for word in words if word in DIGITS)))
+    numbered = [DIGITS.get(word, ORDINAL.sub(r"\1", word)) for word in words]
+    near = [pair for pair in itertools.pairwise(numbered) if pair[0].isdigit() != pair[1].isdigit()]
+    pairs = [one + other for pair in near for one, other in (pair, pair[::-1])]
+    return frozenset((*words, *analysis.stems(words), *pairs, *numbered))
 
 
 def _has(vocabulary: Collection[str], name: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Literal
 AnswerWhen = Literal["unsure", "balanced", "sure"]  # answer when unsure, balanced, or only when sure
 
 
-DOUBTED = 0.59  # the highest score of an answer that something speaks against: pages say "likely" from 0.6
+DOUBTED = 0.59  # the highest score of an answer that a warning speaks against: pages say "likely" from 0.6
+UNHEARD = 0.4  # and of one where a name of the question stands in no passage: of 42 such 2 were right
 FAR = 0.05  # a score below which what comes nearest is about something else
 
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from shardqa import metadata
-from shardqa.answer_lines import DOUBTED, Lines
+from shardqa.answer_lines import DOUBTED, UNHEARD, Lines
 from shardqa.config import MAX_N_BEST
 from shardqa.engine import absence, languages, showing
 from shardqa.keys import DocumentName
@@ -146,7 +146,7 @@ def conclude(
     around = f"{best.head.title}\n{best.passage}" if best else ""
     unheard, warnings = absence.names_of(question, candidates.absent, around), languages.warnings(question.wording)
     if best is not None and (unheard or warnings):
-        best = best.model_copy(update={"score": min(best.score, DOUBTED)})
+        best = best.model_copy(update={"score": min(best.score, UNHEARD if unheard else DOUBTED)})
     n_best = _agreeing(n_best, best) if best is not None else n_best
     lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
