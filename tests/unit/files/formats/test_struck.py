@@ -42,6 +42,7 @@ def docx(body: str) -> bytes:
             for strike in ("strike", "dstrike")
         ),
     ],
+    ids=["del", "line-through", "tildes", "strike", "dstrike"],
 )
 def test_struck_words_are_left_out_and_told(name: str, content: bytes) -> None:
     found, lost = formats.read(SourceFile.of_bytes(content, name, name))
