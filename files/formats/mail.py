@@ -172,14 +172,17 @@ def _body(composer: Composer, part: MIMEPart) -> None:
     except (LookupError, UnicodeDecodeError):
         text, _ = mended(raw)
     text = text.replace("\r\n", "\n")
-    if part.get_content_subtype() == "html":
-        newest, quoted = replies.of_page(text)
+    is_page = part.get_content_subtype() == "html"
+    newest, quoted = replies.of_page(text) if is_page else ("", "")
+    # Outlook marks what it quotes by words alone
+    parts = [] if quoted else replies.of_text(html.plain(text)[1] if is_page else text)
+    if is_page and len(parts) < 2:
         html.compose(newest, composer)
         if quoted:
             _quote(composer)
             html.compose(quoted, composer)
     else:
-        for one in replies.of_text(text):
+        for one in parts:
             if one.heading:
                 _quote(composer, one.heading)
             for paragraph in one.text.split("\n\n"):
