@@ -4,7 +4,8 @@ import re
 from itertools import groupby
 from typing import TypeAlias
 
-LEADER = re.compile(r"[ \t]*(\S.*?)[ \t:]*(?:(?:[.·][ \t]?){5,}|…{2,}|_{5,})[ \t]*([^\s.·…_].*)")
+LEADER = re.compile(r"[ \t]*(\S.{0,200}?)[ \t:]{0,20}(?:(?:[.·][ \t]?){5,}|…{2,}|_{5,})[ \t]*([^\s.·…_].*)")
+SIGNS = (".....", ". . . .", ".\t.", "·····", "· · · ·", "……", "_____")  # in a text that may have such lines
 PAGE = re.compile(r"\d{1,4}|[ivxlc]+")
 CELL = re.compile(r"\S+(?: \S+)*")
 MARK = re.compile(r"[-=+|:\s]*")  # of a line below a head
@@ -14,7 +15,7 @@ Rows: TypeAlias = list[list[str]]
 
 def parts(text: str) -> list[str | Rows]:
     """Returns a text's lines in runs: tables as rows, others as they are. Lines of contents are no table."""
-    if not ("\t" in text or "  " in text or LEADER.search(text)):
+    if not ("\t" in text or "  " in text or any(sign in text for sign in SIGNS)):
         return [text]
     found: list[str | Rows] = []
     for kind, run in groupby(text.split("\n"), _kind):

@@ -31,23 +31,24 @@ class Part:
 def of_text(text: str) -> list[Part]:
     """Returns the newest part, which lines between quoted ones belong to, then the quoted ones."""
     parts = [Part("")]
-    current = parts[0]
+    within = [parts[0]]  # the part that is read now, behind those that it stands in
     split = [QUOTES.fullmatch(line) for line in text.split("\n")]
     lines = [(match[1].count(">"), match[2]) for match in split if match]
     n = 0
     while n < len(lines):
         depth, line = lines[n]
         head = _head(lines, n)
-        if depth > current.depth and line.strip():
-            current = Part(_taken(current) or "quoted", depth)
-            parts.append(current)
-        elif depth < current.depth and line.strip():
-            current = next(part for part in reversed(parts) if part.depth <= depth)
+        while line.strip() and depth < within[-1].depth:
+            within.pop()
+        if depth > within[-1].depth and line.strip():
+            parts.append(Part(_taken(within[-1]) or "quoted", depth))
+            within.append(parts[-1])
+        current = within[-1]
         if len(head) >= LEAST:
             while current.lines and (not current.lines[-1].strip() or BORDER.fullmatch(current.lines[-1])):
                 current.lines.pop()
-            current = Part(", ".join(head[:2]), depth)
-            parts.append(current)
+            parts.append(Part(", ".join(head[:2]), current.depth))
+            within[-1] = parts[-1]
             n += len(head)
         else:
             current.lines.append(line)
