@@ -59,7 +59,12 @@ def compose(
 def messages(root: Any, people: Mapping[str, str]) -> list[tuple[str, datetime | None, str]]:
     """Returns the messages (who, when, words) in a value of JSON; none where it holds others."""
     entries = root.get("value", root.get("messages", root.get("MessageList"))) if isinstance(root, dict) else root
-    found = [_message(one, people) for one in (entries if isinstance(entries, list) else []) if isinstance(one, dict)]
+    try:
+        found = [
+            _message(one, people) for one in (entries if isinstance(entries, list) else []) if isinstance(one, dict)
+        ]
+    except (ValueError, OverflowError):  # a time that is none
+        return []
     told = [one for one in found if one is not None]
     return [one for one in told if one[2]] if len(told) == len(found) else []
 

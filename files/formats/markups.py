@@ -88,9 +88,13 @@ def _cut(cells: list[str], width: int) -> Iterator[str]:
 
 
 def _org(text: str) -> Blocks:
-    text = re.sub(r"^[ \t]*#\+begin_comment.*?^[ \t]*#\+end_comment.*?$", "", text, flags=re.M | re.S | re.I)
+    is_comment = False
     rows: list[str] = []
     for line in [*text.split("\n"), ""]:
+        word = line.strip().lower()
+        if is_comment or word == "#+begin_comment":
+            is_comment = word != "#+end_comment"
+            continue
         if re.match(r"[ \t]*\|", line):
             if not re.match(r"[ \t]*\|[-+]+\|?[ \t]*$", line):
                 rows.append("\t".join(_plain(cell.strip(), ORG_MARKS) for cell in line.strip().strip("|").split("|")))
@@ -133,14 +137,19 @@ def _unlatexed(text: str) -> str:
 
 
 def _typst(text: str) -> Blocks:
-    text = re.sub(r"(?<!:)//.*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+    text = re.sub(r"(?<!:)//.*", "", _without(text, "/*", "*/"))
     yield from _headed(text, r"(=+)[ \t]+(.*)", [EMPHASIS])
 
 
 def _wiki(text: str) -> Blocks:
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = _without(text, "<!--", "-->")
     marks = ((r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]", r"\1"), (r"\[https?:\S+ ([^\[\]]+)\]", r"\1"), (r"'{2,}", ""))
     yield from _headed(text, r"(=+)[ \t]*(.*?)[ \t]*=+[ \t]*", marks)
+
+
+def _without(text: str, begin: str, end: str) -> str:
+    first, *others = text.split(begin)
+    return "".join([first, *(other.partition(end)[2] for other in others)])
 
 
 def _headed(text: str, heading: str, marks: Iterable[tuple[str, str]]) -> Blocks:
@@ -159,14 +168,20 @@ def _entries(text: str) -> Blocks:
         if name in ("SUMMARY", "FN"):
             yield 1, value
         elif name not in ("BEGIN", "END") and not name.startswith("X-") and shown and value:
-            date = DATE.fullmatch(value)
-            if date and name in ("DTSTART", "DTEND", "DUE", "BDAY", "CREATED"):
-                value = (
-                    datetime.strptime(date[1], "%Y%m%d").strftime("%-d %B %Y")
-                    + (f", {date[2][:2]}:{date[2][2:]}" if date[2] else "")
-                    + (" UTC" if value.endswith("Z") else "")
-                )
+            if name in ("DTSTART", "DTEND", "DUE", "BDAY", "CREATED"):
+                value = _date(value)
             yield 0, f"{shown}: {' '.join(value.replace(';', ' ').split()) if name in ('ADR', 'ORG') else value}"
+
+
+def _date(value: str) -> str:
+    """Returns a date of a calendar as people write it; one that is none as it stands."""
+    match = DATE.fullmatch(value)
+    try:
+        day = datetime.strptime(match[1], "%Y%m%d").strftime("%-d %B %Y") if match else ""
+    except ValueError:
+        return value
+    time = f", {match[2][:2]}:{match[2][2:]}" if match and match[2] else ""
+    return f"{day}{time}{' UTC' * value.endswith('Z')}" if day else value
 
 
 def _plain(line: str, marks: Iterable[tuple[str, str]]) -> str:
