@@ -40,6 +40,7 @@ def main() -> None:
             length = int(self.headers.get("content-length") or 0)
             status, reply = answers.http("POST", self.rfile.read(length))
             body = json.dumps(reply, ensure_ascii=False).encode()
+            release_freed()  # what a long row took
             self.send_response(status)
             for name, value in {**HEADERS, "content-length": str(len(body))}.items():
                 self.send_header(name, value)
