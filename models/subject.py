@@ -53,6 +53,8 @@ NOT_COUNTED = analysis.STOP_WORDS | frozenset(
     )
 )
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+NUMBERING = re.compile(r"^\W*(\d+)[.)]?\s", re.MULTILINE)  # of a clause, a step, a section
+COUNTED = re.compile(r"[^\W\d_]+(\d+)")
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
@@ -116,14 +118,16 @@ def _vocabulary(text: str) -> frozenset[str]:
     numbered = [DIGITS.get(word, ORDINAL.sub(r"\1", word)) for word in words]
     near = [pair for pair in itertools.pairwise(numbered) if pair[0].isdigit() != pair[1].isdigit()]
     pairs = [one + other for pair in near for one, other in (pair, pair[::-1])]
-    return frozenset((*words, *analysis.stems(words), *pairs, *numbered))
+    clauses = (f"#{number}" for number in NUMBERING.findall(text))
+    return frozenset((*words, *analysis.stems(words), *pairs, *numbered, *clauses))
 
 
 def _has(vocabulary: Collection[str], name: str) -> bool:
     if name in vocabulary or analysis.stems([name])[0] in vocabulary or ORDINAL.sub(r"\1", name) in vocabulary:
         return True
     if any(map(str.isdigit, name)):
-        return False
+        counted = COUNTED.fullmatch(name)
+        return counted is not None and f"#{counted[1]}" in vocabulary
     room = sum(len(name) >= letters for letters in LONG)
     return room > 0 and any(
         other[0] == name[0] and OSA.distance(name, other, score_cutoff=room) <= room for other in vocabulary

@@ -29,6 +29,7 @@ def test_names_are_words_with_capitals_inside_a_sentence_and_codes_and_numbers(q
         ("Who leads Müllers?", "Muller is led by Ann."),
         ("Who designed the Maschwitz ferry?", "Maschwits ferries are Ann's."),
         ("When does phase 2 end?", "The second phase ends in May."),
+        ("What does clause 3 say?", "3. Either side may leave."),
     ],
 )
 def test_names_that_differ_in_spelling_or_form_alone_are_the_same(question: str, sentence: str) -> None:
