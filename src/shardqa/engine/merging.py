@@ -52,8 +52,8 @@ def scored(readings: Sequence[ShardReading], subject: Subject, ranks: Ranks) -> 
     """
     read = [(span, reading) for reading in readings for span in reading.spans]
     spans = _scored(read, subject, ranks)
-    newest = {one.span.document for one in spans if not _is_quoted(one.span) and one.score >= one.scoring.below.unsure}
-    kept = [one for one in read if not (one[0].document in newest and _is_quoted(one[0]))]
+    newest = {one.span.document for one in spans if not is_quoted(one.span) and one.score >= one.scoring.below.unsure}
+    kept = [one for one in read if not (one[0].document in newest and is_quoted(one[0]))]
     spans = spans if len(kept) == len(read) else _scored(kept, subject, ranks)
     lowest = accumulate((span.score for span in spans), min)
     return [replace(span, score=score) for span, score in zip(spans, lowest, strict=True)]
@@ -68,8 +68,8 @@ def _scored(read: Sequence[tuple[SpanRecord, ShardReading]], subject: Subject, r
     return sorted(spans, key=attrgetter("order"))
 
 
-def _is_quoted(span: SpanRecord) -> bool:
-    """Whether a mail takes it from one before: where the newest says something, that is what is asked for."""
+def is_quoted(span: SpanRecord) -> bool:
+    """Returns whether a mail takes it from one before: where the newest says something, that is what is asked for."""
     return (span.place or {}).get("part") == QUOTED
 
 

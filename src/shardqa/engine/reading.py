@@ -22,12 +22,12 @@ from shardqa import keys
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import forms, parts
 from shardqa.engine.connections import Shards
-from shardqa.engine.merging import ScoredSpan, candidates_of, lines_of, scored
+from shardqa.engine.merging import ScoredSpan, candidates_of, is_quoted, lines_of, scored
 from shardqa.engine.rank import RankedList, RankedPassage
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.models.reading_record import ShardReading
-from shardqa.models.scoring import FARTHEST, lag, log_odds
+from shardqa.models.scoring import lag, log_odds
 from shardqa.models.subject import Subject
 from shardqa.question import Question
 from shardqa.schema import Candidate, MergedCandidates, ShardUse
@@ -208,7 +208,9 @@ class StagedReading:
         if not self.last:
             return reach
         best = next(iter(self.scored(self.last)), None)
-        room = log_odds(sure) - log_odds(best.score) if best is not None else FARTHEST
+        if best is None or is_quoted(best.span):  # the newest mail may stand in the next passage
+            return reach
+        room = log_odds(sure) - log_odds(best.score)
         return bisect_right(self._lags, room / LAG_ODDS, self.last, reach)
 
     def _is_answered(self) -> bool:
