@@ -55,6 +55,7 @@ NOT_COUNTED = analysis.STOP_WORDS | frozenset(
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 NUMBERING = re.compile(r"^\W*(\d+)[.)]?\s", re.MULTILINE)  # of a clause, a step, a section
 COUNTED = re.compile(r"[^\W\d_]+(\d+)")
+ACRONYM = 6  # letters of the longest that is a name: a longer word in capitals is said aloud
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
@@ -100,12 +101,14 @@ class Subject:
 def names_of(text: str) -> Iterator[str]:
     """Yields the names, numbers and codes of a text, folded: a number with what it counts ("phase3"), no titles."""
     before = ""
+    text = text.lower() if text.isupper() else text
     for match in WORD.finditer(text):
         counted, before = before, match[0].lower()
         word = match[0].rstrip(".'’-/&")
         is_name = word[0].isupper() and not BEGINS.search(text[: match.start()])
         is_code = any(map(str.isdigit, word)) or "_" in word or any(map(str.isupper, word[1:]))
-        if (is_name or is_code) and word.lower() not in NO_NAMES | TITLES:
+        is_loud = word.isupper() and word.isalpha() and len(word) > ACRONYM
+        if (is_name or is_code) and not is_loud and word.lower() not in NO_NAMES | TITLES:
             parts = [part for part in analysis.words(word) if part not in analysis.STOP_WORDS]
             is_counted = parts == [word] and word.isdigit() and counted.isalpha() and counted not in NOT_COUNTED
             yield from [counted + word] if is_counted else parts

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias, TypedDict, Unpack
 
-from shardqa import checks, filters, keys
+from shardqa import checks, filters, keys, languages
 from shardqa.answer_forms import FormChoice, asks_for_several
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, Settings
@@ -55,8 +55,11 @@ class Question:
 
     @property
     def told(self) -> str:
-        """As the user wrote it, whose capitals tell names; as it is read where synonyms stand beside his words."""
-        return self.wording if checks.question(self.wording) == self.text else self.text
+        """As the user wrote it, whose capitals tell names where it is English; as it is read where synonyms stand beside
+        his words."""
+        if checks.question(self.wording) != self.text:
+            return self.text
+        return self.wording.lower() if languages.other_than_english(self.wording) else self.wording
 
     @property
     def among(self) -> str:

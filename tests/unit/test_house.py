@@ -23,6 +23,7 @@ PLAIN = {
     "retry",
     "tensors",
     "keys",
+    "languages",
     "transient",
     "schema",
     "http_schema",

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from shardqa import analysis
+from shardqa import analysis, languages
 from shardqa.answer_lines import FAR
-from shardqa.engine import languages, showing
+from shardqa.engine import showing
 from shardqa.models.subject import Subject
 from shardqa.question import Question
 from shardqa.schema import Composed, MergedCandidates, Part

@@ -6,10 +6,10 @@ from itertools import accumulate, islice
 from operator import attrgetter
 from typing import Any, Literal
 
-from shardqa import metadata
+from shardqa import languages, metadata
 from shardqa.answer_lines import DOUBTED, UNHEARD, Lines
 from shardqa.config import MAX_N_BEST
-from shardqa.engine import absence, languages, showing
+from shardqa.engine import absence, showing
 from shardqa.keys import DocumentName
 from shardqa.models import metrics
 from shardqa.models.reading_record import ShardReading, SpanRecord

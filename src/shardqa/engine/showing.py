@@ -5,8 +5,7 @@ Pages, search box and command line show what is decided here; programs have all 
 
 from collections.abc import Sequence
 
-from shardqa import analysis
-from shardqa.engine import languages
+from shardqa import analysis, languages
 from shardqa.schema import Candidate, Part
 
 NEAR = 1 / 3  # share of the first one's score from which another answer is possible

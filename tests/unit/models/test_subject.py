@@ -58,3 +58,8 @@ def test_a_name_may_stand_elsewhere_in_the_passage_or_nowhere() -> None:
 def test_words_count_by_their_stems() -> None:
     heard = Subject.of("which lamps are lit in fog?").heard("In fog both lamps are lit.", "")
     assert (heard.said, heard.whole) == (1, 1)
+
+
+@pytest.mark.parametrize("question", ["WHO FOUNDED THE MILL?", "who FOUNDED the mill"])
+def test_a_word_said_aloud_is_no_name(question: str) -> None:
+    assert Subject.of(question).names == ()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.engine.languages import other_than_english, warnings
+from shardqa.languages import other_than_english, warnings
 
-SEEDS = Path(__file__).parents[3] / "seeds" / "questions.jsonl"
+SEEDS = Path(__file__).parents[2] / "seeds" / "questions.jsonl"
 OTHERS = {
     "Spanish": ["¿Quién fundó el observatorio?", "¿Cuándo fue construido el molino?", "cuántos barcos hay en la flota"],
     "French": ["Qui a fondé l'observatoire ?", "Quand le moulin a-t-il été construit ?", "Combien coûte le billet ?"],
