@@ -55,8 +55,7 @@ class Question:
 
     @property
     def told(self) -> str:
-        """As the user wrote it, whose capitals tell names where it is English; as it is read where synonyms stand beside
-        his words."""
+        """As the user wrote it, whose capitals tell names where it is English; as it is read where it has synonyms."""
         if checks.question(self.wording) != self.text:
             return self.text
         return self.wording.lower() if languages.other_than_english(self.wording) else self.wording
