@@ -160,7 +160,7 @@ class Part(BaseModel):
         float  # probability that it is evidence, of several sentences the likeliest one's; of an item, that it answers
     )
 
-    @computed_field(description="whether `text` is a sentence that shardqa wrote of a row; its file has `place.cells`")
+    @computed_field(description="whether `text` is a sentence that shardqa wrote of a row; its file has `place.cells`")  # type: ignore[prop-decorator]
     @property
     def written(self) -> bool:
         cells = self.place.cells if self.place is not None else None
@@ -358,7 +358,7 @@ class FoundPassage(BaseModel):
     node: str
     why: RankScore | None = None  # of an explanation
 
-    @computed_field(description="whether rows of `text` are sentences that shardqa wrote; their file has the `cells`")
+    @computed_field(description="whether rows of `text` are sentences that shardqa wrote; their file has the `cells`")  # type: ignore[prop-decorator]
     @property
     def written(self) -> bool:
         return any(place.cells for _, place in self.places)
