@@ -21,7 +21,7 @@ export ORT_DISABLE_TELEMETRY := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-all test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench man clean distclean
+.PHONY: help run build setup setup-test models test test-rest test-all test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -89,12 +89,17 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --no-loadscope-
 
 # tests mostly wait: more of them run at once than there are cores
 test: setup-test format ## set up and run the tests of every house, JOBS=6 at once
-	@$(PYTEST) -m 'not slow' --durations=10 $(TRACE)
+	@$(PYTEST) -m 'not slow' --durations=10
 
-test-all: ## the same and what takes longer: tests marked slow, types, sanitizers, coverage, libraries of others
-	@$(MAKE) -s test TRACE='--cov --cov-report= --cov-fail-under=0'
-	@$(PYTEST) -m slow --durations=10 --cov --cov-append --cov-report=
+# mypy has one thread, and the sanitizers' tests wait much: they run side by side
+test-rest: setup-test
+	@$(PYTEST) -m slow --durations=10
 	@$(MAKE) -s -j2 --output-sync=target types asan
+
+test-all: test test-rest coverage ## the same and what takes longer: tests marked slow, types, sanitizers, libraries of others, coverage
+
+coverage: setup-test ## the share of the Python that runs in the tests' own processes, traced
+	@$(PYTEST) -m 'not slow' --cov --cov-report=
 
 test-docs: setup-test ## sessions and programs of the docs as a reader has them: a fresh clone with make run, the wheel alone
 	@$(BIN)/python -m tests.docs.fresh
