@@ -22,6 +22,7 @@ from shardqa.engine import api_keys
 from shardqa.engine.api_keys import ApiKey
 from shardqa.errors import ClusterUnavailable, ShardqaError
 
+NO_KEY = "bearer none"  # of clients that can't send nothing, as OpenAI's
 TRUSTED = 2.0  # seconds that keys are believed without being read again
 STALE = 30.0  # seconds that they are believed while Redis can't be asked
 
@@ -37,7 +38,7 @@ class Authentication:
 
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
         """
-        headers = Headers(scope=scope).getlist("authorization")
+        headers = [header for header in Headers(scope=scope).getlist("authorization") if header.lower() != NO_KEY]
         if self._is_open(scope) and not (headers and self._who_needs_one == "others"):
             return None
         if not headers:

@@ -217,7 +217,5 @@ def test_whatever_reads_documents_waits_for_a_place(busy: FastAPI, serve: Serve)
         method, path, body = asked_of(operation, "c")
         status = send(server, method, path, None, body)[0]
         assert (status == 429) == (needed is not None), operation
-    assert send(server, "GET", "/?q=who&%70lain=1", None)[0] == 429
-    assert [send(server, "GET", path, None)[0] for path in ("/", "/?q=who", "/docs", "/openapi.json", "/llms.txt")] == [
-        200
-    ] * 5
+    pages = ("/", "/?q=who", "/?q=who&%70lain=1", "/docs", "/openapi.json", "/llms.txt")
+    assert {send(server, "GET", path, None)[0] for path in pages} == {200}

@@ -226,3 +226,7 @@ def test_a_public_bind_without_keys_does_not_start(cluster: LocalCluster) -> Non
 @pytest.mark.parametrize("sent", ["Bearer sq-nope", "Bearer", "Basic dTpw", "sq-nope"])
 def test_what_is_no_key_is_refused_where_none_is_needed(http: httpx.Client, sent: str) -> None:
     problem(http.get("/v1/corpora", headers={"Authorization": sent}), 401, "key_refused")
+
+
+def test_a_client_that_can_not_send_nothing_sends_none(http: httpx.Client) -> None:
+    assert http.get("/v1/corpora", headers={"Authorization": "Bearer none"}).status_code == 200

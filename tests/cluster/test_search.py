@@ -54,7 +54,8 @@ async def test_an_explanation_adds_up_to_the_answer(filled: Engine) -> None:
     best = why.spans[0]
     assert (best.answer, best.score) == (why.answer.answer, why.answer.score)
     assert best.margin == pytest.approx(best.span_logit - best.null_logit)
-    assert set(best.log_odds) == {"bias", "margin", "lag", "gap", "fall", "length", "rank", "evidence", "relevance"}
+    signals = {"margin", "lag", "gap", "fall", "length", "rank", "evidence", "relevance"}
+    assert set(best.log_odds) == {"bias", *signals, "missing", "lost", "said", "whole"}
     nodes = {node.id: node.kind for node in why.graph.nodes}
     assert {"question", "term", "passage", "document", "shard", "answer"} == set(nodes.values())
     assert all(edge.source in nodes and edge.target in nodes for edge in why.graph.edges)
