@@ -98,8 +98,13 @@ class Subject:
         return Heard(float(bool(missing)), float(lost), said, float(said == 1))
 
 
-def names_of(text: str) -> Iterator[str]:
-    """Yields the names, numbers and codes of a text, folded: a number with what it counts ("phase3"), no titles."""
+@lru_cache(1_024)  # each repeat of a question asks for the key of its kept answer, which holds them
+def names_of(text: str) -> tuple[str, ...]:
+    """Returns the names, numbers and codes of a text, folded: a number with what it counts ("phase3"), no titles."""
+    return tuple(_names(text))
+
+
+def _names(text: str) -> Iterator[str]:
     before = ""
     text = text.lower() if text.isupper() else text
     for match in WORD.finditer(text):

@@ -206,7 +206,7 @@ class Asking:
             question.text,
             question.filter,
             own.name if own else "",
-            [*names_of(question.told)],
+            names_of(question.told),
         )
 
     def _conclude(self, reading: Merged, question: Question, timing: Timing) -> Answer:
