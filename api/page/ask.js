@@ -81,7 +81,8 @@ function showCorpus(isChoice) {
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
   if (found.length === 0) byId("own").open = true;
   const into = chosen.length === 1 && !(chosen[0] in EXAMPLES) ? chosen[0] : OWN;
-  if (isChoice || byId("into").value === OWN) byId("into").value = into;
+  const isUntouched = byId("into").value === OWN && document.activeElement !== byId("into");
+  if (isChoice || isUntouched) byId("into").value = into;
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);

@@ -14,7 +14,7 @@ from tests.api.conftest import OpenPage, Server, StartApi
 from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 MILL = (
     "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
@@ -203,6 +203,21 @@ def test_a_pasted_text_can_be_asked_and_taken_back(open_page: OpenPage, api: Ser
     assert page.locator(".answer-text").inner_text() == "Caesar"
     page.get_by_role("button", name="Remove").click()
     page.get_by_text("Removed My aunt Wilma").wait_for()
+
+
+def test_a_corpus_that_is_being_typed_is_not_replaced(
+    open_page: OpenPage, api: Server, http: httpx.Client, corpus: str
+) -> None:
+    http.post("/v1/documents", json=[{"id": "bell", "corpus": corpus, "text": "Piet Vermeer cast the bell."}])
+    page, held = open_page(api), list["Route"]()
+    page.route("**/v1/corpora*", lambda route: held.append(route))
+    with page.expect_request("**/v1/corpora*"):
+        page.goto(f"/?corpus={corpus}", wait_until="commit")
+    open_own_text(page)
+    page.locator("#into").focus()
+    held.pop().continue_()
+    page.get_by_text("1 document").first.wait_for()
+    assert page.locator("#into").input_value() == "mine"
 
 
 def test_a_chosen_file_can_be_asked(open_page: OpenPage, api: Server, corpus: str) -> None:

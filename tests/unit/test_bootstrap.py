@@ -118,5 +118,5 @@ def test_bare_make_explains_every_verb() -> None:
 
 
 def test_continuous_integration_runs_all_tests() -> None:
-    assert "exec make test-all" in (ROOT / ".ci" / "run").read_text()
+    assert {"make test", "exec make test-rest"} <= set((ROOT / ".ci" / "run").read_text().splitlines())
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
