@@ -86,7 +86,6 @@ export interface Answer {
   no_answer: boolean;
   needed: number;
   lines: Record<AnswerWhen, number>;
-  calibrated: boolean;
   /** The document's own. */
   document_corpus: string | null;
   document: string | null;

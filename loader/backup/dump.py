@@ -35,7 +35,7 @@ MADE_AGAIN = re.compile(
     rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
     rb"|encoder:off\Z"
 )
-OWN = re.compile(rb"ask:([a-z0-9._-]+):(scoring|words)")  # of a corpus, as shardqa.keys spells it
+WORDS = re.compile(rb"ask:([a-z0-9._-]+):words")  # of a corpus, as shardqa.keys spells it
 SWITCH = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
 OURS = "AI_"  # how the names of the module's types begin
 MODEL_FIELDS = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
@@ -149,10 +149,9 @@ class _Dump:
         if (switch := SWITCH.fullmatch(key)) is not None:
             self.switches.add((switch[1], switch[2]))
             return None
-        if (own := OWN.fullmatch(key)) is not None:
-            kind, name = (RecordKind.WORDS, "words") if own[2] == b"words" else (RecordKind.SCORING, "scores")
+        if (own := WORDS.fullmatch(key)) is not None:
             value = await self._on_key(key, "GET")
-            return None if value is None else Record(kind, {"corpus": own[1], name: _bytes(value)})
+            return None if value is None else Record(RecordKind.WORDS, {"corpus": own[1], "words": _bytes(value)})
         type_ = text(await self._on_key(key, "TYPE"))
         name_of = _document_of(key)
         if name_of is not None and type_ == "hash":

@@ -35,7 +35,7 @@ class RecordKind(StrEnum):
     MODEL = "model"  # name, backend, device, tag, batchsize, minbatchsize, minbatchtimeout, blob
     API_KEY = "api-key"  # id, key (as it is stored, with the digest of its secret)
     SETTING = "setting"  # corpus, off ("dense" or "bridges")
-    SCORING = "scoring"  # corpus, scores: JSON
+    SCORING = "scoring"  # corpus, scores: JSON; older versions wrote it
     WORDS = "words"  # corpus, words (synonyms and pins): JSON
     DOCUMENT = "document"  # corpus, id, expires (ms of the epoch, or empty), fields: pairs
     KEY = "key"  # key, expires, dump: what DUMP said

@@ -143,9 +143,8 @@ class _Run:
         switch: Switch = "dense" if off == b"dense" else "bridges"
         await retry(lambda: self._engine.catalogue.switch(corpus.decode(), switch, False), WORKER_SECONDS)
 
-    async def _scoring(self, corpus: bytes, scores: bytes) -> None:
-        key = keys.corpus_scoring(corpus.decode())
-        await self._on_key(key, "SET", key, scores)
+    async def _scoring(self, corpus: bytes, scores: bytes) -> str:
+        return f"scores of corpus {text(corpus)}: an older version's; today's need no fit to a corpus"
 
     async def _words(self, corpus: bytes, words: bytes) -> None:
         key = keys.corpus_words(corpus.decode())

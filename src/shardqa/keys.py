@@ -202,24 +202,19 @@ def ask(
     sure: float,
     question: str,
     filter_: str = "",
-    scoring: str = "",
     names: Sequence[str] = (),
 ) -> str:
     """`corpus` may be several with commas: no pattern of one of them allows to read that; `epoch` is the digest of all
-    shards' epochs (`corpus_epoch`); `sure` the score from which no more is read; `scoring` names the corpus's own
-    scores, where it has some; `names` are those of the question, which scores look for and only capitals may tell."""
+    shards' epochs (`corpus_epoch`); `sure` the score from which no more is read; `names` are those of the question,
+    which scores look for and only capitals may tell."""
     told = blake2b(" ".join(names).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() if names else ""
-    read = "-".join(filter(None, (f"{sure:g}", scoring, told)))
+    read = "-".join(filter(None, (f"{sure:g}", told)))
     return f"ask:{corpus}:{epoch}:{model}:{k}:{read}:{question_in_key(question, filter_)}"
 
 
-def corpus_scoring(corpus: str) -> str:
-    """String: a corpus's own scores as JSON. Under `ask:`, so that whoever may ask may read it."""
-    return f"ask:{corpus}:scoring"
-
-
 def corpus_words(corpus: str) -> str:
-    """String: synonyms and pinned answers of a corpus as JSON. Under `ask:`, as above."""
+    """String: synonyms and pinned answers of a corpus as JSON. Under `ask:`, so that
+    whoever may ask may read it."""
     return f"ask:{corpus}:words"
 
 

@@ -226,7 +226,6 @@ class Answer(BaseModel):
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach
     lines: Lines  # what it would have had to reach with each choice of `answer_when`
-    calibrated: bool = False  # scores and lines are fitted to this corpus, by `shardqa-models calibrate-corpus`
     document_corpus: str | None = None  # the document's own
     document: str | None  # these of a span itself, of other forms of the first of `parts`
     title: str | None
@@ -279,7 +278,6 @@ class MergedCandidates(BaseModel):
     auto: Form  # the one for who leaves that open
     likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
     absent: list[str] = Field(default_factory=list)  # terms of the question that no passage has
-    calibrated: bool = False  # scores and lines are the corpus's own, not the reader's
 
 
 class Step(BaseModel):

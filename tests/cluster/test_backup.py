@@ -49,7 +49,6 @@ HELD = {
     "api-key": 1,
     "setting": 2,
     "words": 1,
-    "scoring": 1,
 }
 
 
@@ -111,7 +110,6 @@ def fill(cluster: LocalCluster) -> None:
         await engine.api_keys.create(NewKey(name="reporter", scopes=["ask"]))
         await engine.catalogue.switch(CORPUS, "bridges", False)
         await engine.catalogue.switch("numbers", "dense", False)
-        await engine.shards.by_key(keys.corpus_scoring("numbers"), "SET", '{"of": "a reader"}')
         await engine.shards.by_key(keys.corpus_words("numbers"), "SET", '{"synonyms": ["a, b"]}')
 
     on_engine(cluster, put)
@@ -141,13 +139,13 @@ def documents(cluster: LocalCluster) -> dict[bytes, Any]:
 
 
 def kept_beside(cluster: LocalCluster) -> tuple[list[ApiKey], list[bytes], Any]:
-    """API keys, settings and scores of corpora."""
+    """API keys, settings and words of corpora."""
     with client(cluster) as redis:
         marks = sorted([*redis.scan_iter(match="dense:*"), *redis.scan_iter(match="bridges:*")])
         return (
             on_engine(cluster, lambda engine: engine.api_keys.all()),
             marks,
-            redis.mget_nonatomic(keys.corpus_scoring("numbers"), keys.corpus_words("numbers")),
+            redis.mget_nonatomic(keys.corpus_words("numbers")),
         )
 
 
@@ -201,7 +199,7 @@ def test_a_cluster_that_is_not_empty_is_left_alone_unless_told(single: LocalClus
 
 def test_kinds_may_be_left_out(single: LocalCluster, dumped: Path) -> None:
     empty(single)
-    left_out = [word for kind in ("api-key", "setting", "scoring", "words") for word in ("--without", kind)]
+    left_out = [word for kind in ("api-key", "setting", "words") for word in ("--without", kind)]
     run(single, "restore", str(dumped), *left_out)
     assert kept_beside(single) == ([], [], [None, None])
     run(single, "restore", str(dumped), "--merge")

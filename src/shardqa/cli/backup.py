@@ -52,7 +52,7 @@ def restore_(
     ] = False,
     without: Annotated[
         list[RecordKind] | None,
-        typer.Option("--without", help="Leave out all of a kind: api-key, setting, scoring, model, function …"),
+        typer.Option("--without", help="Leave out all of a kind: api-key, setting, words, model, function …"),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file and tell what it holds; no cluster is needed.")

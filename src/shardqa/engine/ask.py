@@ -11,14 +11,12 @@ from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine.answer_cache import AnswerCache, Finished, pack, unpack
 from shardqa.engine.connections import Shards
-from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs, PartEpochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
 from shardqa.engine.reading import Early, Readers, StagedReading, reach
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
-from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.models.subject import names_of
 from shardqa.question import Question
 from shardqa.schema import Answer, MergedCandidates, Step, Timing
@@ -73,14 +71,12 @@ class Asking:
         settings: Settings,
         shards: Shards,
         epochs: Epochs,
-        scores: CorpusScores,
         ranking: Ranking,
         readers: Readers,
     ) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
-        self._scores = scores
         self._ranking = ranking
         self._readers = readers
         self._cache = AnswerCache(settings.cache_megabytes)
@@ -108,7 +104,6 @@ class Asking:
         return answer
 
     async def _merged(self, question: Question, progress: Progress) -> Merged:
-        own = await self._scores.of_all(question.corpora)
         terms = None
         if not question.fresh:
             with span("cache"):
@@ -117,17 +112,15 @@ class Asking:
                     terms = await self._ranking.terms(question)
                     progress.timing.terms = terms.ms
                     epochs = terms.epochs if not terms.failed else None
-                reading = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
+                reading = await self._cached(question, epochs, progress.timing) if epochs is not None else None
             if reading is not None:
                 return reading
-        return await self._computed(question, own, terms, progress)
+        return await self._computed(question, terms, progress)
 
-    async def _cached(
-        self, question: Question, epochs: PartEpochs, own: CorpusScoring | None, timing: Timing
-    ) -> Merged | None:
+    async def _cached(self, question: Question, epochs: PartEpochs, timing: Timing) -> Merged | None:
         """The final answer that this process keeps, else Redis'."""
         start = perf_counter()
-        key = self._ask_key(question, epochs, own)
+        key = self._ask_key(question, epochs)
         candidates = self._cache.get(key)
         reading = Merged(candidates, "process") if candidates is not None else await self._stored(key)
         timing.cache = since(start)
@@ -145,25 +138,22 @@ class Asking:
         self._cache.put(key, candidates, len(value))
         return Merged(candidates, "redis")
 
-    async def _computed(
-        self, question: Question, own: CorpusScoring | None, terms: ShardTerms | None, progress: Progress
-    ) -> Merged:
+    async def _computed(self, question: Question, terms: ShardTerms | None, progress: Progress) -> Merged:
         early: Early = {}
         try:
-            ranking, reading = await self._read(question, own, terms, progress, early)
+            ranking, reading = await self._read(question, terms, progress, early)
         finally:
             for task in early.values():
                 task.cancel()
             await asyncio.gather(*early.values(), return_exceptions=True)  # what nobody awaited may have failed
         candidates = reading.merged()
         if not reading.failed and ranking.is_settled:
-            await self._store(self._ask_key(question, ranking.epochs, own), candidates)
+            await self._store(self._ask_key(question, ranking.epochs), candidates)
         return Merged(candidates, failed=reading.failed)
 
     async def _read(
         self,
         question: Question,
-        own: CorpusScoring | None,
         terms: ShardTerms | None,
         progress: Progress,
         early: Early,
@@ -180,7 +170,7 @@ class Asking:
             start = perf_counter()
             try:
                 with span("read", passages=len(ranking.passages)):
-                    reading = await self._readers.staged(ranking, is_last, progress.read, own, early)
+                    reading = await self._readers.staged(ranking, is_last, progress.read, early)
                 progress.timing.read = since(start)
                 return ranking, reading
             except WrongShard:  # slots moved between ranking and reading
@@ -196,7 +186,7 @@ class Asking:
         except ShardqaError:
             return  # the answer stands, whatever keeps it from being stored: /readyz and the doctor tell that
 
-    def _ask_key(self, question: Question, epochs: PartEpochs, own: CorpusScoring | None) -> str:
+    def _ask_key(self, question: Question, epochs: PartEpochs) -> str:
         return keys.ask(
             question.asked_of,
             keys.ask_epoch(epochs),
@@ -205,7 +195,6 @@ class Asking:
             question.sure,
             question.text,
             question.filter,
-            own.name if own else "",
             names_of(question.told),
         )
 
@@ -215,10 +204,10 @@ class Asking:
     def cached_reply(self, question: Question) -> CachedReply | None:
         """The JSON of the Answer to the question, if this process has cached all of it but the times; else None."""
         start = perf_counter()
-        epochs, scores = self._epochs.known_of(question.corpora), self._scores.believed_of(question.corpora)
-        if epochs is None or scores is None:
+        epochs = self._epochs.known_of(question.corpora)
+        if epochs is None:
             return None
-        key = self._ask_key(question, epochs, scores.own)
+        key = self._ask_key(question, epochs)
         answer = self._cache.finished(key, question) or self._finish(key, question)
         if answer is None:
             return None

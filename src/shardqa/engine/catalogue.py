@@ -14,7 +14,6 @@ from shardqa import checks, filters, keys, metadata
 from shardqa.config import Settings
 from shardqa.description import CorporaOfShard, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
-from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
 from shardqa.engine.files import Files
@@ -49,14 +48,12 @@ class Catalogue:
         settings: Settings,
         shards: Shards,
         epochs: Epochs,
-        scores: CorpusScores,
         words: CorpusWords,
         files: Files,
     ) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
-        self._scores = scores
         self._words = words
         self._files = files
         self._listed: _Listed | None = None
@@ -272,7 +269,6 @@ class Catalogue:
         left = [reply for reply in latest.values() if reply["is_left"]]
         if not left and not any(reply["documents"] for reply in latest.values()):
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
-        await self._scores.forget(corpus)
         await self._words.forget(corpus)
         await self._files.forget(corpus)
         return _dropping(corpus, list(latest.values()), not left)

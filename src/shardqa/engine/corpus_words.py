@@ -11,13 +11,11 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
-from pydantic import ValidationError
-
 from shardqa import checks, filters, keys
 from shardqa.config import MAX_QUESTION
 from shardqa.engine.connections import Shards
-from shardqa.engine.corpus_values import CorpusValues
 from shardqa.engine.documents import Documents
+from shardqa.engine.stored_words import StoredWords
 from shardqa.errors import BadWords
 from shardqa.http_schema import CorpusWords as Words
 from shardqa.models.scoring import shipped_scoring
@@ -67,16 +65,9 @@ def check(words: Words) -> Words:
     return words
 
 
-def _parsed(value: Any) -> Words | None:
-    try:
-        return Words.model_validate_json(value)
-    except ValidationError:
-        return None
-
-
-class CorpusWords(CorpusValues[Words]):
+class CorpusWords(StoredWords):
     def __init__(self, shards: Shards, documents: Documents) -> None:
-        super().__init__(shards, keys.corpus_words, _parsed)
+        super().__init__(shards)
         self._documents = documents
 
     async def expand(self, question: Question) -> Question:
@@ -86,7 +77,7 @@ class CorpusWords(CorpusValues[Words]):
     def known(self, question: Question) -> Question | None:
         """Returns what `expand` does, without asking; None where that is not known, or the answer is pinned."""
         beliefs = [self.believed(corpus) for corpus in question.corpora]
-        every = [one.own for one in beliefs if one is not None and one.own is not None]
+        every = [one.words for one in beliefs if one is not None and one.words is not None]
         if None in beliefs or any(_pins(question, words) for words in every):
             return None
         return _with_words(question, every)

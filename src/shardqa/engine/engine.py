@@ -16,7 +16,6 @@ from shardqa.engine.ask import Asking
 from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.cluster_view import ClusterView
 from shardqa.engine.connections import Shards
-from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.documents import Documents
 from shardqa.engine.epochs import Epochs
@@ -38,16 +37,15 @@ class Engine:
         self.settings = settings
         self.shards = shards
         self.epochs = Epochs(shards)
-        self.scores = CorpusScores(shards)
         self.ranking = Ranking(shards, self.epochs)
         self.readers = Readers(settings, shards)
-        self.asking = Asking(settings, shards, self.epochs, self.scores, self.ranking, self.readers)
-        self.searching = Searching(settings, shards, self.scores, self.ranking, self.readers, self.asking)
+        self.asking = Asking(settings, shards, self.epochs, self.ranking, self.readers)
+        self.searching = Searching(settings, shards, self.ranking, self.readers, self.asking)
         self.documents = Documents(settings, shards, self.epochs)
         self.words = CorpusWords(shards, self.documents)
         self.together = Together(shards, self.epochs, self.documents)
         self.files = Files(settings, shards)
-        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores, self.words, self.files)
+        self.catalogue = Catalogue(settings, shards, self.epochs, self.words, self.files)
         self.suggesting = Suggesting(shards, self.catalogue)
         self.cluster = ClusterView(settings, shards)
         self.activity = Activity(shards)

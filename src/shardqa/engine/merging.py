@@ -163,7 +163,6 @@ def conclude(
         no_answer=answer is None,
         needed=threshold,
         lines=lines,
-        calibrated=candidates.calibrated,
         document_corpus=head.corpus if head else None,
         document=head.document if head else None,
         title=head.title if head else None,

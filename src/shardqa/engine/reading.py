@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from redis.asyncio.cluster import ClusterNode
@@ -25,7 +25,6 @@ from shardqa.engine.connections import Shards
 from shardqa.engine.merging import ScoredSpan, candidates_of, is_quoted, lines_of, scored
 from shardqa.engine.rank import RankedList, RankedPassage
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
-from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.models.reading_record import ShardReading
 from shardqa.models.scoring import lag, log_odds
 from shardqa.models.subject import Subject
@@ -63,7 +62,6 @@ class Read:
     passages: int
     key: str
     reading: ShardReading
-    calibrated: bool = False  # its scores are the corpus's own
 
 
 Early: TypeAlias = dict[str, asyncio.Task[Read]]  # readings begun before, by the key of the shard's answer
@@ -79,7 +77,6 @@ class Readers:
         ranking: RankedList,
         is_last: bool = True,
         on_stage: Callable[["StagedReading", int], None] | None = None,
-        own: CorpusScoring | None = None,
         early: Early | None = None,
     ) -> "StagedReading":
         """Reads to the end. `on_stage` is called after each stage, with the passages it covers; `early`: `begin`.
@@ -87,7 +84,7 @@ class Readers:
         Raises ClusterUnavailable where no shard could be asked. A shard whose tag is moving counts as one that could
         not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
         """
-        reading = StagedReading(self, ranking, is_last, own, early)
+        reading = StagedReading(self, ranking, is_last, early)
         while (stage := reading.next_stage()) > reading.last:
             await reading.upto(stage)
             reading.last = stage
@@ -141,12 +138,10 @@ class StagedReading:
         readers: Readers,
         ranking: RankedList,
         is_last: bool = True,
-        own: CorpusScoring | None = None,
         early: Early | None = None,
     ) -> None:
         self._readers = readers
         self._early = {} if early is None else early  # whoever takes one ends it
-        self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranking
         self._subject = Subject.of(ranking.question.told, ranking.absent)
@@ -187,7 +182,7 @@ class StagedReading:
                 self.failed.append(place.node)
             return
         reads = self._reads.setdefault(place, [])
-        reads.append(_scored_by(read, self._own))
+        reads.append(read)
         self._scored.clear()
         self._merged = None
 
@@ -256,25 +251,11 @@ class StagedReading:
             auto=answers.auto,
             likeliest=parts.likeliest(sentences),
             absent=list(self._ranked.absent),
-            calibrated=self.is_calibrated,
         )
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether scores are the corpus's own."""
-        return self._own is not None and all(reads[-1].calibrated for reads in self._reads.values())
 
 
 def _place(passage: RankedPassage) -> Place:
     return Place(passage.node, passage.tag, passage.corpus)
-
-
-def _scored_by(read: Read, own: CorpusScoring | None) -> Read:
-    """Returns the scoring with the corpus's own scores where they fit the reader."""
-    readers = read.reading.scores
-    if own is None or not own.fits(readers):
-        return read
-    return replace(read, reading=replace(read.reading, scores=own.over(readers)), calibrated=True)
 
 
 def _use(place: Place, reads: Sequence[Read]) -> ShardUse:

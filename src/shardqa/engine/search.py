@@ -12,7 +12,6 @@ from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.ask import Asking
 from shardqa.engine.connections import Shards
-from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.explanation import graph_of, span_of, terms_of
 from shardqa.engine.rank import RankedList, RankedPassage, Ranking, since
 from shardqa.engine.reading import Readers, reach
@@ -38,14 +37,12 @@ class Searching:
         self,
         settings: Settings,
         shards: Shards,
-        scores: CorpusScores,
         ranking: Ranking,
         readers: Readers,
         asking: Asking,
     ) -> None:
         self._settings = settings
         self._shards = shards
-        self._scores = scores
         self._ranking = ranking
         self._readers = readers
         self._asking = asking
@@ -79,8 +76,7 @@ class Searching:
                 terms = await self._ranking.terms(question)
                 ranking = await self._ranking.rank(question, reach(question), terms)
                 passages = await self._load(ranking, replace(terms.statistics, bridges=ranking.bridges))
-                own = await self._scores.of_all(question.corpora)
-                reading = await self._readers.staged(ranking, own=own)
+                reading = await self._readers.staged(ranking)
         except TimeoutError:
             raise self._too_long("explanation") from None
         spans_of_stage = reading.scored(reading.last)

@@ -14,7 +14,7 @@ from tests.unit.engine.test_input import NoShards
 
 def catalogue_of(names: list[str], monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     nothing: Any = None
-    catalogue = Catalogue(Settings(), nothing, Epochs(NoShards()), nothing, nothing, nothing)
+    catalogue = Catalogue(Settings(), nothing, Epochs(NoShards()), nothing, nothing)
     corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names], partial=False)
     monkeypatch.setattr(catalogue, "corpora", AsyncMock(return_value=corpora))
     return catalogue

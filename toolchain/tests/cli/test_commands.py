@@ -23,7 +23,6 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
     "candidates": ["nowhere", "--squad", "nowhere.json", "--out", "found.jsonl"],
     "calibrate": ["nowhere", "--candidates", "nowhere.jsonl"],
-    "calibrate-corpus": ["nowhere.jsonl"],
     "eval ask": ["nowhere.jsonl"], "eval retrieval": ["nowhere.jsonl"], "eval times": ["--redis", "127.0.0.1:1"],
     "calibrate-evidence": ["nowhere", "nowhere.jsonl"], "measure": ["nowhere", "nowhere.json"],
     "measure-evidence": ["nowhere.jsonl"],

@@ -7,7 +7,6 @@ from shardqa.cli.verbs import HELP
 from shardqa_toolchain.cli import (
     calibration,
     conversion,
-    corpus_calibration,
     encoder,
     eval,
     evidence,
@@ -36,7 +35,6 @@ app.command("average")(training.average)
 app.command("adopt")(training.adopt)
 app.command("candidates")(calibration.candidates)
 app.command("calibrate")(calibration.calibrate)
-app.command("calibrate-corpus")(corpus_calibration.calibrate_corpus)
 app.command("calibrate-evidence")(calibration.calibrate_evidence)
 app.command("measure")(calibration.measure)
 app.command("measure-evidence")(evidence.measure_evidence)
