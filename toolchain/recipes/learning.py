@@ -219,9 +219,3 @@ def choice_loss(evidence: torch.Tensor, rows: Sequence[LearningRow]) -> torch.Te
             right = torch.from_numpy(np.unique(row.sentences[row.evidence == 1]))
             losses.append(means.logsumexp(0) - means[right[right >= 0]].logsumexp(0))
     return torch.stack(losses).sum() / max(1, len(losses) - 1)
-
-
-def choice_of_row(relevance: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-    """Cross entropy of the choice of each group's first row among the group's, by relevance; a mean over groups."""
-    losses = [one.logsumexp(0) - one[0] for one in relevance.split(list(sizes))]
-    return torch.stack(losses).mean()

