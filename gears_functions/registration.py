@@ -21,6 +21,7 @@ from shardqa.gears_functions.functions.ingest_many import IngestMany
 from shardqa.gears_functions.functions.passages import Passages
 from shardqa.gears_functions.functions.rank import Rank
 from shardqa.gears_functions.functions.settling import Settling
+from shardqa.gears_functions.functions.spelling import Spelling
 from shardqa.gears_functions.functions.streams import IngestStreams
 from shardqa.gears_functions.functions.switches import Switches
 from shardqa.gears_functions.shard.document_lock import DocumentLock
@@ -92,6 +93,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Documents": Documents(runtime, sync).documents,
         "Drop": Drop(runtime, sync, lexical, bridgeless).drop,
         "Passages": Passages(runtime, sync).passages,
+        "Spelling": question(Spelling(runtime, sync).spelling),
         "Ingest": work.counted(ingest.ingest),
         "IngestMany": work.counted(IngestMany(runtime, sync, lock, writer, new, ingest).ingest),
         "Delete": Delete(runtime, lock, removal).delete,

@@ -25,6 +25,7 @@ const PHASES = [
 export function answerParts(answer, again) {
   return [
     answer.partial ? partialNote(answer) : null,
+    Object.entries(answer.corrected).map(([slip, word]) => correction(answer, slip, word)),
     answer.warnings.map((warning) => note(`Mind that ${warning}.`)),
     answer.no_answer || answer.absent.length === 0 ? [] : note(["No passage mentions ", named(answer.absent, (word) => make("b", {}, word)), "."].flat()),
     answer.no_answer ? noAnswerCard(answer) : answerCard(answer),
@@ -36,6 +37,13 @@ export function answerParts(answer, again) {
 }
 
 const note = (text) => make("p", { class: "note", role: "note" }, text);
+
+/** Says which word was asked in place of a slip, and links to the question with the slip in quotation marks. */
+function correction({ question, corpus }, slip, word) {
+  const asWritten = question.replace(new RegExp(`(?<!\\p{L})${slip}(?!\\p{L})`, "giu"), '"$&"');
+  const link = make("a", { href: `/?${new URLSearchParams({ q: asWritten, corpus })}` }, `Ask for “${slip}”`);
+  return note(["Showing results for ", make("b", {}, word), ". ", link, "."]);
+}
 
 /** Whether nothing is answered and nothing is near. */
 const isFar = (answer) => answer.no_answer && answer.parts.length === 0;

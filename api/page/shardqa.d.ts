@@ -107,6 +107,7 @@ export interface Answer {
   shards: ShardUse[];
   /** Words of the question that no passage has; none with an answer. */
   absent: string[];
+  corrected: Record<string, string>;
   warnings: string[];
   model: string;
   timing: Record<string, number>;

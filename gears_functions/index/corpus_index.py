@@ -141,6 +141,15 @@ class Index:
             titles=self.titles.among(self.catalogue.chosen(view)),
         )
 
+    def near(self, term: str, room: int, most: int) -> Iterator[tuple[str, int, list[str]]]:
+        """Yields each term that differs from this one by at most `room` letters, with how many passages have it, and
+        the keys of the first `most`."""
+        living = self.table.living()
+        for other in self.table.body.near(term, room):
+            slots = self.table.body.term(other)[0]
+            if len(slots := slots[living[slots]]):
+                yield other, len(slots), [self.table.keys[slot] for slot in slots[:most]]
+
     def sizes(self, view: str = "") -> PartSizes:
         """Returns the sizes of the documents that `view` shows, summed up. Raises BadFilter."""
         if not view:

@@ -15,9 +15,12 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
 
 Counts: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"  # slots, each once, and how often it stands there
 
+NEAR = 8  # terms that are near another
 NOBODY = -1  # owner of the places between passages
 NOWHERE = np.zeros(0, dtype=np.int32)
 
@@ -63,6 +66,12 @@ class Postings:
         """Returns how often a term stands in all passages, removed ones included."""
         number = self._numbers.get(term)
         return 0 if number is None else len(self._places[number])
+
+    def near(self, term: str, room: int) -> list[str]:
+        """Returns terms of which at most `room` letters differ, the first one apart, removed passages' included."""
+        same = [other for other in self._terms if other[:1] == term[:1]]
+        found = process.extract(term, same, scorer=OSA.distance, score_cutoff=room, limit=NEAR)
+        return [other for other, distance, _ in found if distance]
 
     def places(self, term: str) -> NDArray[np.int32]:
         """Returns the places of a term in the stream, rising."""

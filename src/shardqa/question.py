@@ -1,11 +1,11 @@
 """A question as the engine asks it: checked, normalised, and with every choice made. It is built once, where a user's
 words come in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Self, TypeAlias, TypedDict, Unpack
 
-from shardqa import checks, filters, keys, languages
+from shardqa import checks, filters, keys, languages, spelling
 from shardqa.answer_forms import FormChoice, asks_for_several
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, Settings
@@ -59,6 +59,11 @@ class Question:
         if checks.question(self.wording) != self.text:
             return self.text
         return self.wording.lower() if languages.other_than_english(self.wording) else self.wording
+
+    def corrected(self, words: Mapping[str, str]) -> Self:
+        """The question with these words in place of those."""
+        wording, text = (spelling.corrected(one, words) for one in (self.wording, self.text))
+        return replace(self, wording=wording, text=text)
 
     @property
     def among(self) -> str:

@@ -1,6 +1,7 @@
 """The rounds in which shards rank a question: what they are asked, and what they reply.
 
     Terms   each shard's numbers of the question's words; scores are made of their sum
+    Spelling  words that are nearly those of the question that no passage has
     Embed   the question's vector, from one shard, where passages have some
     Rank    each shard's best passages by that sum; where titles are to be followed, with the first ones' words
     Bridge  titles that stand in these words; shards that they lead to rank once more
@@ -55,6 +56,10 @@ class StatisticsArgument:
 
 def terms(corpus: str, question: str, view: str) -> Command:
     return ("RG.TRIGGER", "Terms", corpus, question, *([view] if view else []))
+
+
+def spelling(corpus: str, words: Sequence[str]) -> Command:
+    return ("RG.TRIGGER", "Spelling", corpus, *words)
 
 
 def embed(corpus: str, question: str) -> Command:

@@ -249,6 +249,8 @@ class Answer(BaseModel):
     model: str
     absent: list[str] = Field(default_factory=list)
     """Words of the question that no passage has; with an answer its names, numbers and codes alone."""
+    corrected: dict[str, str] = Field(default_factory=dict)
+    """Words of the question that no passage has, and those that were asked in their place: slips of the keys."""
     warnings: list[str] = Field(default_factory=list)  # what speaks against the answer beside its score
     timing: Timing
 
@@ -278,6 +280,7 @@ class MergedCandidates(BaseModel):
     auto: Form  # the one for who leaves that open
     likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
     absent: list[str] = Field(default_factory=list)  # terms of the question that no passage has
+    corrected: dict[str, str] = Field(default_factory=dict)  # words of the question, and what was asked in place
 
 
 class Step(BaseModel):

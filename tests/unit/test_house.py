@@ -19,6 +19,7 @@ PLAIN = {
     "answer_lines",
     "bridges",
     "request",
+    "spelling",
     "rounds",
     "retry",
     "tensors",

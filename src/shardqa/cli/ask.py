@@ -79,6 +79,8 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
     _line("question", Text(answer.question))
     if names_corpus:
         _line("corpus", Text(answer.corpus))
+    if answer.corrected:
+        _line("read as", Text(", ".join(f'{word} for "{slip}"' for slip, word in answer.corrected.items())))
     if answer.answer is not None and answer.absent:
         _line("beware", Text(f"no passage mentions {' or '.join(answer.absent)}", style="yellow"))
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:

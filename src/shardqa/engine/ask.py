@@ -141,12 +141,12 @@ class Asking:
     async def _computed(self, question: Question, terms: ShardTerms | None, progress: Progress) -> Merged:
         early: Early = {}
         try:
-            ranking, reading = await self._read(question, terms, progress, early)
+            ranking, reading, corrected = await self._read(question, terms, progress, early)
         finally:
             for task in early.values():
                 task.cancel()
             await asyncio.gather(*early.values(), return_exceptions=True)  # what nobody awaited may have failed
-        candidates = reading.merged()
+        candidates = reading.merged().model_copy(update={"corrected": corrected})
         if not reading.failed and ranking.is_settled:
             await self._store(self._ask_key(question, ranking.epochs), candidates)
         return Merged(candidates, failed=reading.failed)
@@ -157,11 +157,16 @@ class Asking:
         terms: ShardTerms | None,
         progress: Progress,
         early: Early,
-    ) -> tuple[RankedList, StagedReading]:
-        """Ranks and reads. `early` gets what is read while shards still look for bridges; the caller ends it."""
+    ) -> tuple[RankedList, StagedReading, dict[str, str]]:
+        """Ranks and reads, with the words that take the place of slips. `early` gets what is read while shards still
+        look for bridges; the caller ends it."""
+        corrected = dict[str, str]()
         for is_last in (False, True):
             with span("retrieve", k=question.k):
                 if terms is None or is_last:
+                    terms = await self._ranking.terms(question)
+                if words := await self._ranking.corrections(question, terms):
+                    corrected, question = words, question.corrected(words)
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)
                 begin = partial(self._readers.begin, early)
@@ -172,7 +177,7 @@ class Asking:
                 with span("read", passages=len(ranking.passages)):
                     reading = await self._readers.staged(ranking, is_last, progress.read, early)
                 progress.timing.read = since(start)
-                return ranking, reading
+                return ranking, reading, corrected
             except WrongShard:  # slots moved between ranking and reading
                 if is_last:  # no shard is left that could be asked
                     raise

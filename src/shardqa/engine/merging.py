@@ -141,10 +141,11 @@ def conclude(
     No answer is sure where a warning speaks against it, or a name of the question stands in no passage (`absent`).
     Where documents are hidden (`question.view`), no times and keys of shards are told, nor caches, which writes empty.
     """
+    asked = question.corrected(candidates.corrected)
     form = candidates.auto if question.form == "auto" else question.form
     best, n_best = candidates.composed.get(form), candidates.candidates[: question.n_best]
     around = f"{best.head.title}\n{best.passage}" if best else ""
-    unheard, warnings = absence.names_of(question, candidates.absent, around), languages.warnings(question.wording)
+    unheard, warnings = absence.names_of(asked, candidates.absent, around), languages.warnings(question.wording)
     if best is not None and (unheard or warnings):
         best = best.model_copy(update={"score": min(best.score, UNHEARD if unheard else DOUBTED)})
     n_best = _agreeing(n_best, best) if best is not None else n_best
@@ -152,7 +153,7 @@ def conclude(
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
     head = answer.head if answer else None
-    parts = answer.parts if answer else absence.nearest(candidates, question, best)
+    parts = answer.parts if answer else absence.nearest(candidates, asked, best)
     text = answer.text(form) if answer else None
     return Answer(
         question=question.wording,
@@ -174,14 +175,15 @@ def conclude(
         metadata=answer.metadata if answer else None,
         evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,
-        n_best=showing.others(question.text, text, n_best) if parts else n_best,
+        n_best=showing.others(asked.text, text, n_best) if parts else n_best,
         cached=cache is not None and not question.view,
         cache=None if question.view else cache,
         partial=bool(silent),
         failed=silent,
         shards=_uses(candidates, cache, question.view),
         model=model,
-        absent=unheard if answer else absence.words_of(question.wording, candidates.absent),
+        absent=unheard if answer else absence.words_of(asked.wording, candidates.absent),
+        corrected=candidates.corrected,
         warnings=warnings,
         timing=Timing(total=timing.total) if question.view else timing,
     )

@@ -71,6 +71,7 @@ class Searching:
     async def explain(self, question: Question) -> Explanation:
         """The answer, and everything it was made of: terms, ranks, graph, spans with logits, score. Raises as `ask`."""
         answer = await self._asking.ask(question)
+        question = question.corrected(answer.corrected)
         try:
             async with asyncio.timeout(self._settings.timeout):
                 terms = await self._ranking.terms(question)
