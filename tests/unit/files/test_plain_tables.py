@@ -15,6 +15,7 @@ def told(text: str) -> str:
 def test_dots_between_name_and_value_make_a_pair_below_any_title() -> None:
     assert told("SHEET\nName ....... Winch 7\nYear . . . . . . 1987") == "SHEET\n\nName: Winch 7.\nYear: 1987."
     assert told("Docks ....... 3\nTides ....... 17") == "Docks ....... 3\nTides ....... 17", "contents are none"
+    assert told(". . . . . . Winch 7") == ". . . . . . Winch 7", "dots alone are no name"
 
 
 def test_tabs_make_rows_and_pairs() -> None:
