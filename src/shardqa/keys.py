@@ -218,11 +218,6 @@ def corpus_words(corpus: str) -> str:
     return f"ask:{corpus}:words"
 
 
-def cursors(corpus: str) -> str:
-    """String: what cursors of a corpus' lists are sealed with. Under `ask:`, as above."""
-    return f"ask:{corpus}:cursors"
-
-
 def normalise_question(question: str) -> str:
     """The question as it is ranked, read and cached: without what the reader's tokenizer does not see.
 

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +23,6 @@ from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Drop
 from shardqa.transient import is_transient_fault
 
 MAX_PAGE = 1_000  # documents
-SECRET_SECONDS = 7 * 86_400  # that a corpus' cursors hold at most
 LOOK_SECONDS = 0.1  # seconds until shards are asked again about what is between them, or how far they are
 SIZES = ("documents", "passages", "characters", "bytes")
 Switch: TypeAlias = Literal["bridges", "dense"]
@@ -190,15 +188,6 @@ class Catalogue:
         if cursor is None and not page.documents and not page.partial and page.cursor is None:
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
         return page
-
-    async def cursor_secret(self, corpus: str) -> bytes:
-        """The secret that seals cursors: the same for all who may ask the corpus, made when it is missing."""
-        key = keys.cursors(keys.check_corpus(corpus))
-        secret = await self._shards.by_key(key, "GET")
-        if secret is None:
-            new = secrets.token_hex(32)
-            secret = await self._shards.by_key(key, "SET", new, "NX", "GET", "EX", SECRET_SECONDS) or new
-        return secret if isinstance(secret, bytes) else str(secret).encode()
 
     async def every_document(self, corpus: str | None = None) -> AsyncIterator[DocumentInfo]:
         """Yields every document of a corpus. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
