@@ -45,7 +45,7 @@ sys.path.append(str(ROOT / "toolchain" / "recipes"))
 asked: Any = import_module("questions")
 
 K = 13  # passages read
-ASKED, POSED, OF_SQUAD, TRICKS = 22, 15, 100, 40  # passages or questions of a corpus
+ASKED, POSED, OF_SQUAD, TRICKS = 32, 20, 140, 40  # passages or questions of a corpus
 LONGEST = 1_700  # characters of a paragraph that a row holds
 SOURCES = {"pi-hole": "pi-hole/docs", "nhs": "nhsuk/nhsuk-service-manual", "artsy": "artsy/README"}
 DEV = ROOT.parent / "shared" / "data" / "squad"

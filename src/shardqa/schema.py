@@ -4,7 +4,7 @@ Offsets are character indices (Python str) of the document's text, half open: `t
 The same models are the HTTP replies, the CLI's `--json` and the values of `ask:` keys.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
@@ -214,6 +214,21 @@ class Timing(BaseModel):
     total: float = 0.0
 
 
+class Composed(BaseModel):
+    """An answer in one form, sure or not."""
+
+    head: Part  # the span; of other forms the first part
+    parts: list[Part]
+    score: float  # probability that it is right
+    below: Lines  # scores under which it is not given
+    passage: str  # around the head
+    passage_start: int
+    metadata: dict[str, Any]  # of the head's document
+
+    def text(self, form: Form) -> str:
+        return self.head.text if form == "span" else "\n".join(dict.fromkeys(part.quote for part in self.parts))
+
+
 class Answer(BaseModel):
     """Reply to a question. `answer` is None exactly when `no_answer` is true."""
 
@@ -254,20 +269,28 @@ class Answer(BaseModel):
     warnings: list[str] = Field(default_factory=list)  # what speaks against the answer beside its score
     timing: Timing
 
-
-class Composed(BaseModel):
-    """An answer in one form, sure or not."""
-
-    head: Part  # the span; of other forms the first part
-    parts: list[Part]
-    score: float  # probability that it is right
-    below: Lines  # scores under which it is not given
-    passage: str  # around the head
-    passage_start: int
-    metadata: dict[str, Any]  # of the head's document
-
-    def text(self, form: Form) -> str:
-        return self.head.text if form == "span" else "\n".join(dict.fromkeys(part.quote for part in self.parts))
+    @classmethod
+    def of(cls, found: Composed | None, form: Form, **others: Any) -> Self:
+        """The answer that was found, if one was, in its form; `others` are the fields that don't tell its place."""
+        if found is None:
+            nowhere = dict.fromkeys(("answer", "document", "title", "start", "end", "passage", "passage_start"))
+            return cls(form=form, no_answer=True, **nowhere, **others)
+        return cls(
+            form=form,
+            answer=found.text(form),
+            no_answer=False,
+            document_corpus=found.head.corpus,
+            document=found.head.document,
+            title=found.head.title,
+            start=found.head.start,
+            end=found.head.end,
+            place=found.head.place,
+            passage=found.passage,
+            passage_start=found.passage_start,
+            metadata=found.metadata,
+            evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in found.parts],
+            **others,
+        )
 
 
 class MergedCandidates(BaseModel):

@@ -20,7 +20,7 @@ from shardqa.errors import BadWords
 from shardqa.http_schema import CorpusWords as Words
 from shardqa.models.scoring import shipped_scoring
 from shardqa.question import Question
-from shardqa.schema import Answer, Evidence, Part, Timing
+from shardqa.schema import Answer, Composed, Part, Timing
 
 ONE_WAY = "=>"
 PINNED_BY = "pinned"  # in place of a reader's name
@@ -136,25 +136,17 @@ def _pins(question: Question, words: Words | None) -> Iterator[Any]:
 
 
 def _answer(question: Question, part: Part, metadata: dict[str, Any], milliseconds: float) -> Answer:
-    return Answer(
+    lines = shipped_scoring().below
+    place = {"passage": part.text, "passage_start": part.start, "metadata": metadata}
+    return Answer.of(
+        Composed(head=part, parts=[part], score=1.0, below=lines, **place),
+        "span",
         question=question.wording,
         corpus=question.asked_of,
-        answer=part.text,
         pinned=True,
         score=1.0,
-        no_answer=False,
-        lines=shipped_scoring().below,
-        document_corpus=part.corpus,
-        document=part.document,
-        title=part.title,
-        start=part.start,
-        end=part.end,
-        passage=part.text,
-        passage_start=part.start,
-        place=part.place,
-        evidence=[Evidence(text=part.text, start=part.start, end=part.end)],
+        lines=lines,
         parts=[part],
-        metadata=metadata,
         n_best=[],
         cached=False,
         cache=None,

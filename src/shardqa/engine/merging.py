@@ -152,30 +152,17 @@ def conclude(
     lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
-    head = answer.head if answer else None
     parts = answer.parts if answer else absence.nearest(candidates, asked, best)
-    text = answer.text(form) if answer else None
-    return Answer(
+    return Answer.of(
+        answer,
+        form,
         question=question.wording,
         corpus=question.asked_of,
-        form=form,
-        answer=text,
         score=best.score if best else 0.0,
-        no_answer=answer is None,
         needed=threshold,
         lines=lines,
-        document_corpus=head.corpus if head else None,
-        document=head.document if head else None,
-        title=head.title if head else None,
-        start=head.start if head else None,
-        end=head.end if head else None,
-        passage=answer.passage if answer else None,
-        passage_start=answer.passage_start if answer else None,
-        place=head.place if head else None,
-        metadata=answer.metadata if answer else None,
-        evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,
-        n_best=showing.others(asked.text, text, n_best) if parts else n_best,
+        n_best=showing.others(asked.text, answer.text(form) if answer else None, n_best) if parts else n_best,
         cached=cache is not None and not question.view,
         cache=None if question.view else cache,
         partial=bool(silent),
