@@ -176,7 +176,8 @@ def of_asked(name: str, encoder: KeptVectors) -> tuple[Corpus, list[Entry]]:
         own = {key for key, one in corpus.passages.items() if asked.are_twins(one.text, record["text"])}
         for one in record["questions"]:
             kind, style = ("trick", "text") if one["kind"] == "absent" else ("answerable", one["kind"])
-            places = [one["span"]] * bool(one.get("span")) + [record["sentences"][n] for n in one.get("sentences", ())]
+            spans = [one["span"]] if one.get("span") else []
+            places = [*spans, *(record["sentences"][n] for n in one.get("sentences", ()))]
             answers = [record["text"][start:end] for start, end in places]
             entries.append(Entry(record["id"], kind, style, one["question"], answers, own))
     return corpus, entries

@@ -14,6 +14,8 @@ from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25
 from shardqa.statistics import CorpusStatistics
 
+(_, B), (TITLE, TITLE_B), (PAIRS, _) = (bm25.WEIGHTS[kind] for kind in bm25.Kind)
+
 
 @dataclass(slots=True)
 class _Scanned:
@@ -67,12 +69,12 @@ def _bm25(p: _Scanned, query: Query, statistics: CorpusStatistics) -> float:
     title_average = max(statistics.title_length, 1) / statistics.passages
     for term in query.terms:
         weight = bm25.idf(statistics.df[term], statistics.passages)
-        score += weight * _saturated(p.tf[term], p.words, average, bm25.B)
-        in_title = _saturated(p.title[term], p.title_words, title_average, bm25.TITLE_B)
-        score += bm25.TITLE * weight * in_title
+        score += weight * _saturated(p.tf[term], p.words, average, B)
+        in_title = _saturated(p.title[term], p.title_words, title_average, TITLE_B)
+        score += TITLE * weight * in_title
     for a, b in query.pairs:
-        weight = bm25.PAIRS * bm25.idf(statistics.df[f"{a} {b}"], statistics.passages)
-        score += weight * _saturated(p.pairs[a, b], p.words, average, bm25.B)
+        weight = PAIRS * bm25.idf(statistics.df[f"{a} {b}"], statistics.passages)
+        score += weight * _saturated(p.pairs[a, b], p.words, average, B)
     return score
 
 

@@ -8,6 +8,7 @@ The constants were tuned on 52 articles of SQuAD 1.1's training set (2,234 parag
 """
 
 import math
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,16 @@ from shardqa.analysis import Query
 from shardqa.statistics import CorpusStatistics
 
 K1 = 0.8  # BM25: how soon more occurrences of a term stop to count; passages are short
-B = 0.5  # BM25: how much longer passages are held back, 0 to 1
-TITLE = 0.5  # weight of the title's BM25
-TITLE_B = 0.3
-PAIRS = 0.3  # weight of the pairs' BM25
+
+
+class Kind(StrEnum):
+    """Where a term is found, or two in a row."""
+
+    BODY, TITLE, PAIR = "body", "title", "pair"
+
+
+# Of each its weight, and b of BM25: how much longer passages, or titles, are held back, 0 to 1.
+WEIGHTS = {Kind.BODY: (1.0, 0.5), Kind.TITLE: (0.5, 0.3), Kind.PAIR: (0.3, 0.5)}
 
 
 def idf(df: int, passages: int) -> float:

@@ -272,7 +272,9 @@ class Index:
         if statistics.bridges is not None:
             scores = self._scores(query, statistics, None)
             gain = bridge_gains.gains(scores, statistics.bridges, self.table, self.titles, None).get(slot)
-        return explained.explain(explained.Seen.of(self.table, slot, statistics.near), query, statistics, gain)
+        cosine = self.table.vectors.cosine(slot, statistics.near, len(self.table.keys))
+        signals, idf = self._everything().signals(query, statistics), bm25.total_idf(query, statistics)
+        return explained.explain(signals, slot, cosine, idf if statistics.near else None, gain)
 
 
 @lru_cache(64)  # a document's passages come one after another, and share its title and often their path

@@ -6,6 +6,7 @@ so that a filter that keeps few costs little. For one question: nothing of it ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 
 from shardqa.analysis import Query
 from shardqa.gears_functions.index import bm25
+from shardqa.gears_functions.index.bm25 import Kind
 from shardqa.gears_functions.index.postings import Counts, Postings
 from shardqa.statistics import CorpusStatistics
 
+NOTHING = np.zeros(0)
 A_LOOK_UP = 8  # places that can be tested one by one in the time of finding a passage's among all
 
 
@@ -77,6 +80,19 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """What one term, or two in a row, add to the scores of the rows that hold them."""
+
+    kind: Kind
+    term: str  # of a pair both, with a blank between
+    df: int  # passages of the whole corpus
+    idf: float
+    rows: NDArray[np.int32]  # each once
+    tf: NDArray[np.int32]  # how often, by those rows
+    gains: NDArray[np.float64]  # by those rows
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     body: Field
     title: Field
@@ -84,24 +100,25 @@ class Selection:
     title_words: NDArray[np.int32]
 
     def scores(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """Returns the rows' scores by BM25 of body, title and pairs, float64 [rows]."""
+        """Returns the rows' scores, float64 [rows]: the sums of their signals, in order."""
         scores = np.zeros(len(self.words))
-        average = max(statistics.length, 1) / statistics.passages
-        title_average = max(statistics.title_length, 1) / statistics.passages
-        for term in query.terms:
-            weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
-            _add(scores, weight, self.body.term(term), self.words, average, bm25.B)
-            _add(scores, bm25.TITLE * weight, self.title.term(term), self.title_words, title_average, bm25.TITLE_B)
-        for first, second in query.pairs:
-            weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
-            _add(scores, weight, self.body.pair(first, second), self.words, average, bm25.B)
+        for signal in self.signals(query, statistics):
+            scores[signal.rows] += signal.gains
         return scores
 
+    def signals(self, query: Query, statistics: CorpusStatistics) -> Iterator[Signal]:
+        """Yields all that the score of words is the sum of: BM25 of body and title by term, then that of pairs."""
+        for term in query.terms:
+            yield self._signal(Kind.BODY, term, self.body.term(term), statistics)
+            yield self._signal(Kind.TITLE, term, self.title.term(term), statistics)
+        for pair in query.pairs:
+            yield self._signal(Kind.PAIR, " ".join(pair), self.body.pair(*pair), statistics)
 
-def _add(
-    scores: NDArray[np.float64], weight: float, counts: Counts, lengths: NDArray[np.int32], average: float, b: float
-) -> None:
-    """Adds a term's part to the rows that hold it; most shards have no passage of most titles and pairs."""
-    rows, tf = counts
-    if len(rows):
-        scores[rows] += weight * bm25.bm25(tf, lengths[rows], average, b)
+    def _signal(self, kind: Kind, term: str, counts: Counts, statistics: CorpusStatistics) -> Signal:
+        """Most shards have no passage of most titles and pairs."""
+        (rows, tf), df, (weight, b) = counts, statistics.df.get(term, 0), bm25.WEIGHTS[kind]
+        lengths = self.title_words if kind is Kind.TITLE else self.words
+        length = statistics.title_length if kind is Kind.TITLE else statistics.length
+        idf, average = bm25.idf(df, statistics.passages), max(length, 1) / statistics.passages
+        gains = weight * idf * bm25.bm25(tf, lengths[rows], average, b) if len(rows) else NOTHING
+        return Signal(kind, term, df, idf, rows, tf, gains)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shardqa.gears_functions.index.postings import NOBODY
 from shardqa.models.embedding import STEPS, WIDTH, cosine
+from shardqa.statistics import QuestionVector
 
 COSINE_WEIGHT = 1.5  # what a cosine of 1 adds to a score, in sums of the question's idf; all its words add about 2
 COVERED = 2.0  # score of a passage with all of the question's words, in sums of their idf
@@ -94,6 +95,12 @@ class Vectors:
             of, products = rows.best(np.frombuffer(question, dtype=np.int8))
             cosines[of] = cosine(products)
         return cosines
+
+    def cosine(self, slot: int, near: QuestionVector | None, slots: int) -> float | None:
+        """Returns the cosine of one slot's passage; None where it, or the question, has no vector."""
+        if near is None or not self.has(slot, near.encoder):
+            return None
+        return float(self.cosines(near.encoder, near.vector, slots)[slot])
 
     def compacted(self, slots: NDArray[np.int32]) -> None:
         """Renumbers the slots by `slots`, which has the new one of each, or NOBODY where its passage is gone."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from shardqa import analysis, languages, spelling
+from shardqa import analysis, languages
 from shardqa.answer_lines import FAR
 from shardqa.engine import showing
 from shardqa.models.subject import Subject
@@ -21,16 +21,6 @@ def names_of(question: Question, absent: Sequence[str], passage: str) -> list[st
     """The names, numbers and codes of the question that no passage has, nor this one in another spelling."""
     unheard = Subject.of(question.told, absent).unheard(passage) if absent else ()
     return analysis.words_with(question.wording, analysis.stems([*unheard]))
-
-
-def slips_of(question: Question, absent: Sequence[str]) -> list[str]:
-    """The words that no passage has and that may be slips of others: nothing in quotation marks, no names and codes,
-    which may be twins."""
-    if question.view or not absent:  # a shard tells words of all its documents
-        return []
-    names = Subject.of(question.told).names
-    words = [analysis.fold(word) for word in words_of(spelling.unquoted(question.wording), absent)]
-    return [word for word in words if spelling.is_spelt(word) and word not in names][: spelling.MAX_WORDS]
 
 
 def words_of(wording: str, absent: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from shardqa.engine.epochs import Epochs, PartEpochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
 from shardqa.engine.reading import Early, Readers, StagedReading, reach
+from shardqa.engine.slips import corrections
 from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.subject import names_of
@@ -165,7 +166,7 @@ class Asking:
             with span("retrieve", k=question.k):
                 if terms is None or is_last:
                     terms = await self._ranking.terms(question)
-                if words := await self._ranking.corrections(question, terms):
+                if words := await corrections(self._shards, question, terms.absent):
                     corrected, question = words, question.corrected(words)
                     terms = await self._ranking.terms(question)
                 progress.terms(terms)

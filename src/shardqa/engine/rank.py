@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TypeAlias
 from zlib import crc32
 
-from shardqa import keys, request, rounds, spelling
+from shardqa import keys, request, rounds
 from shardqa.bridges import FIRST, Bridges, first_passages
 from shardqa.description import record_of
 from shardqa.engine import absence
@@ -140,15 +140,6 @@ class Ranking:
             titled=frozenset(part for part, terms in replies if terms.statistics.titles),
             absent=() if failures else absence.of(statistics, [terms.titled for terms in every]),
         )
-
-    async def corrections(self, question: Question, terms: ShardTerms) -> dict[str, str]:
-        """What stands in the passages for words of the question that none has; nothing where a shard is silent."""
-        slips = absence.slips_of(question, terms.absent)
-        if not slips:
-            return {}
-        replies, silent = await asked(self._shards, question, lambda corpus: rounds.spelling(corpus, slips), record_of)
-        found = {slip: spelling.best(slip, (reply[slip] for _, reply in replies)) for slip in slips}
-        return {} if silent else {slip: word for slip, word in found.items() if word is not None}
 
     async def rank(
         self,

@@ -138,14 +138,14 @@ def test_documents_and_characters_are_counted_once() -> None:
 
 
 def test_bm25_of_the_body_is_lucenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TITLE", "PAIRS"):
-        monkeypatch.setattr(bm25, name, 0.0)
+    for kind in (bm25.Kind.TITLE, bm25.Kind.PAIR):
+        monkeypatch.setitem(bm25.WEIGHTS, kind, (0.0, 0.5))
     rng = np.random.default_rng(5)
     words = ["river", "stone", "bridge", "wheel", "ford", "1742"]
     texts = [" ".join(rng.choice(words, rng.integers(1, 30))) for _ in range(40)]
     passages = [(keys.passage("c", f"d{n:02}", 0), "", text) for n, text in enumerate(texts)]
     asked = query("river 1742 wheel")
-    oracle = bm25s.BM25(method="lucene", k1=bm25.K1, b=bm25.B)
+    oracle = bm25s.BM25(method="lucene", k1=bm25.K1, b=bm25.WEIGHTS[bm25.Kind.BODY][1])
     oracle.index([query_words(text) for text in texts], show_progress=False)
     expected = oracle.get_scores(list(asked.terms)) * (bm25.K1 + 1)  # Lucene drops the constant factor k1 + 1
     found = dict(rank([filled(passages)], asked))
