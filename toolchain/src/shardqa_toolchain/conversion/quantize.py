@@ -8,7 +8,7 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import AS_IT_COMES, write_reader
 from shardqa_toolchain.conversion.heads import whole_network
 from shardqa_toolchain.conversion.int8 import TokenLayers
-from shardqa_toolchain.conversion.ranges import measure_largest, measure_moments
+from shardqa_toolchain.conversion.ranges import measure_inputs
 from shardqa_toolchain.conversion.verify import QUANTIZED, Verdict
 
 
@@ -19,7 +19,7 @@ def quantize(source: Path, out: Path, check: Check = AS_IT_COMES) -> Verdict:
     written.
     """
     checkpoint = Checkpoint.load(source)
-    largest, measured_on = measure_largest(checkpoint)
-    model = whole_network(checkpoint, TokenLayers(largest, measure_moments(checkpoint)))
-    step = CardStep("quantize", {"form": "dynamic", "evened_on": measured_on})
+    inputs = measure_inputs(checkpoint)
+    model = whole_network(checkpoint, TokenLayers(inputs.largest, inputs.moments))
+    step = CardStep("quantize", {"form": "dynamic", "evened_on": inputs.rows})
     return convert(source, out, step, lambda folder: write_reader(checkpoint, model, folder), QUANTIZED, check)

@@ -1,6 +1,7 @@
 """Sizes of activations, which int8 has to know, measured on data."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime
@@ -13,27 +14,27 @@ from shardqa_toolchain.conversion.graph import FloatLayers, network
 from shardqa_toolchain.conversion.probes import Probe, probe
 
 
-def measure_moments(checkpoint: Checkpoint) -> dict[str, NDArray[np.float64]]:
-    """Sums of products of each two inputs of each product, float64 [inputs, inputs], on `measure_largest`'s rows."""
-    moments: dict[str, NDArray[np.float64]] = {}
-    for name, value in _observed(_observer(checkpoint), _probe(checkpoint).rows):
-        inputs = value[0].astype(np.float64)
-        moments[name] = moments.get(name, 0.0) + inputs.T @ inputs
-    return moments
+@dataclass(frozen=True, slots=True)
+class InputSizes:
+    """What the inputs of each product are like, by its name."""
+
+    largest: dict[str, NDArray[np.float32]]  # [inputs]: the largest that each gets
+    moments: dict[str, NDArray[np.float64]]  # [inputs, inputs]: sums of products of each two
+    rows: str  # on which rows
 
 
-def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float32]], str]:
-    """The largest that each input of each product gets, float32 [inputs], and on which rows.
-
-    These are what `probes.probe` takes without a file: questions of ``seeds/``, else random wordpieces.
-    """
+def measure_inputs(checkpoint: Checkpoint) -> InputSizes:
+    """Runs the network on what `probes.probe` takes without a file: questions of ``seeds/``, else random wordpieces."""
     sample = _probe(checkpoint)
-    session = _observer(checkpoint)
-    largest: dict[str, NDArray[np.float32]] = {}
-    for name, value in _observed(session, sample.rows):
-        highest = np.abs(value).max(axis=(0, 1))
-        largest[name] = np.maximum(largest.get(name, highest), highest)
-    return largest, sample.inputs
+    found = InputSizes({}, {}, sample.inputs)
+    for name, value in _observed(_observer(checkpoint), sample.rows):
+        highest, inputs = np.abs(value).max(axis=(0, 1)), value[0].astype(np.float64)
+        if name in found.moments:
+            np.maximum(found.largest[name], highest, out=found.largest[name])
+            found.moments[name] += inputs.T @ inputs
+        else:
+            found.largest[name], found.moments[name] = highest, inputs.T @ inputs
+    return found
 
 
 def probe_rows(checkpoint: Checkpoint) -> Sequence[Row]:
