@@ -152,6 +152,7 @@ static RedisArg PYEXECUTE_ARGS[] = {
 static RedisArg TRIGGER_ARGS[] = {TEXT("trigger"), ANY_TEXTS("argument"), END};
 static RedisArg TRIGGERONKEY_ARGS[] = {TEXT("trigger"), KEY_ARGUMENT, ANY_TEXTS("argument"), END};
 static RedisArg ID_ARGS[] = {TEXT("registration-id"), END};
+static RedisArg UNREGISTER_ARGS[] = {TEXT("registration-id"), OPTIONAL_WORD("pending", "ABORTPENDING"), END};
 static RedisArg REGISTRATIONS_ARGS[] = {ARG(STRING, "registration-id", NULL, ARG_MULTIPLE), END};
 static RedisArg EXECUTION_ARGS[] = {TEXT("execution-id"), END};
 static RedisArg SCOPES[] = {WORD("SHARD"), WORD("CLUSTER"), END};
@@ -244,8 +245,8 @@ static const struct command COMMANDS[] = {
      "Runs a triggered function on the shard of a key", "That of the function", "write slow scripting"},
     {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, -1, NULL, STATISTICS_ARGS,
      "Lists the registered functions with their statistics", "O(N) in the number of registrations", "slow scripting"},
-    {"RG.UNREGISTER", rg_unregister, "write", 0, 2, NULL, ID_ARGS, "Removes a registered function", "O(1)",
-     "write admin dangerous slow scripting"},
+    {"RG.UNREGISTER", rg_unregister, "write", 0, -2, NULL, UNREGISTER_ARGS, "Removes a registered function",
+     "O(1)", "write admin dangerous slow scripting"},
     {"RG.CLEARREGISTRATIONSSTATS", rg_admin, "may-replicate", 0, 1, NULL, NO_ARGS,
      "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations",
      "admin dangerous slow"},

@@ -90,12 +90,31 @@ GB(desc='waits').foreach(f).register('waits:*', mode='async_local', readValue=Fa
     assert third in own("done"), "it has run under the id it waited with"
     assert client.lrange("waits-done", 0, -1) == ["waits:1", "waits:3"]
     wait_until(lambda: [r["numAborted"] for r in registrations(client) if r["id"] == registration["id"]] == [1])
-    client.delete("waits-go")
-    client.mset({"waits:2": 2, "waits:3": 3})
-    wait_until(lambda: own("created"), "one waits")
     send(client, "RG.UNREGISTER", registration["id"])
-    client.set("waits-go", 1)
-    wait_until(lambda: not (own("created") or own("running")), "what waits goes with its registration")
+
+
+@pytest.mark.parametrize(("words", "done"), [([], ["1", "2", "3"]), (["abortpending"], ["1"])], ids=["run", "aborted"])
+def test_unregistering_ends_what_runs_and_aborts_what_waits_if_asked(
+    client: Redis, words: list[str], done: list[str]
+) -> None:
+    code = """
+import time
+def f(r):
+    while not execute('EXISTS', 'goes-go'): time.sleep(0.01)
+    execute('RPUSH', 'goes-done', r['key'][-1])
+GB(desc='goes').foreach(f).register('goes:*', mode='async_local', readValue=False)
+"""
+    client.delete("goes-go", "goes-done")
+    send(client, "RG.PYEXECUTE", code, "ID", "goes")
+    (registration,) = [one for one in registrations(client) if one["desc"] == "goes"]
+    client.mset({"goes:1": 1, "goes:2": 2, "goes:3": 3})
+    wait_until(lambda: [e[3] for e in send(client, "RG.DUMPEXECUTIONS")].count("created") == 2, "two wait")
+    assert send(client, "RG.UNREGISTER", registration["id"], *words) == "OK"
+    assert registration["id"] not in [one["id"] for one in registrations(client)]
+    client.set("goes-go", 1)
+    wait_until(lambda: client.lrange("goes-done", 0, -1) == done, "what ran is done, and what waits if it may")
+    wait_until(lambda: client.info("shardqa")["shardqa_scripts"] == 0, "its rights end with it")
+    assert "running" not in [e[3] for e in send(client, "RG.DUMPEXECUTIONS")]
 
 
 def test_an_execution_describes_itself(client: Redis) -> None:

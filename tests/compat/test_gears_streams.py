@@ -77,6 +77,29 @@ def test_a_stream_that_is_not_trimmed_keeps_its_messages_and_is_read_from_its_st
     assert client.llen("seen-keep") == 6
 
 
+@pytest.mark.parametrize("upgraded", [False, True], ids=["unregistered", "upgraded"])
+def test_a_message_that_is_executed_when_its_registration_goes_is_executed_once(client: Redis, upgraded: bool) -> None:
+    code = """
+def f(r):
+    execute('RPUSH', '{0}-begun', r['value']['n'])
+    while not execute('EXISTS', '{0}-go'): time.sleep(0.01)
+    execute('RPUSH', '{0}-done', r['value']['n'])
+import time
+GB('StreamReader').foreach(f).register(prefix='{0}:*', mode='async_local')
+""".format(name := f"s-goes-{upgraded}")
+    assert send(client, "RG.PYEXECUTE", code, "ID", name) == "OK"
+    add(client, f"{name}:1", range(2))
+    wait_until(lambda: client.llen(f"{name}-begun") == 1, "the first one runs")
+    if not upgraded:
+        send(client, "RG.UNREGISTER", registration(client, name)["id"])
+    assert send(client, "RG.PYEXECUTE", code, "ID", name, "UPGRADE") == "OK"
+    time.sleep(0.2)
+    client.set(f"{name}-go", 1)
+    wait_until(lambda: client.lrange(f"{name}-done", 0, -1) == ["0", "1"], "each is executed")
+    wait_until(lambda: client.xlen(f"{name}:1") == 0, "all is acknowledged")
+    assert client.lrange(f"{name}-begun", 0, -1) == ["0", "1"]
+
+
 def test_a_batch_waits_until_it_is_full(client: Redis) -> None:
     register(client, "s-batch", count_to("seen-batch"), ", batch=4")
     add(client, "s-batch:1", range(3))

@@ -76,7 +76,7 @@ class Gears:
         self.commands = RgCommands(
             PyExecute(self.sessions, self.distribution, self.executor, requirements, self.log).table(),
             triggers.table(),
-            RegistrationCommands(registrations, self.distribution, executions).table(),
+            RegistrationCommands(registrations, self.distribution).table(),
             ExecutionCommands(executions, neighbours).table(),
             SessionCommands(self.sessions, registrations, requirements, profiles, coordination.sessions).table(),
             ProcessCommands(settings, self.log).table(),

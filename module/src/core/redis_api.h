@@ -32,56 +32,33 @@ typedef struct RedisModuleUser RedisUser;
 typedef uint64_t RedisTimer;
 
 typedef int (*RedisHandler)(RedisCtx *, RedisString **, int);
-typedef void (*RedisFreePrivdata)(RedisCtx *, void *);
 
 enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_API_VERSION = 1 };
 /* the last: not a use of the key, for LRU and LFU */
 enum { REDIS_READ = 1, REDIS_WRITE = 2, REDIS_LOOK = REDIS_READ | 1 << 16 };
 enum {
-    KEYTYPE_EMPTY,
-    KEYTYPE_STRING,
-    KEYTYPE_LIST,
-    KEYTYPE_HASH,
-    KEYTYPE_SET,
-    KEYTYPE_ZSET,
-    KEYTYPE_MODULE,
-    KEYTYPE_STREAM
+    KEYTYPE_EMPTY, KEYTYPE_STRING, KEYTYPE_LIST, KEYTYPE_HASH, KEYTYPE_SET, KEYTYPE_ZSET,
+    KEYTYPE_MODULE, KEYTYPE_STREAM
 };
 enum { REPLY_STRING = 0, REPLY_ERROR = 1, REPLY_ARRAY = 3 };
 
 /* GetContextFlags */
 enum {
-    CTX_LUA = 1 << 0,
-    CTX_MULTI = 1 << 1,
-    CTX_MASTER = 1 << 2,
-    CTX_SLAVE = 1 << 3,
-    CTX_CLUSTER = 1 << 5,
-    CTX_REPLICATED = 1 << 12,
-    CTX_LOADING = 1 << 13,
-    CTX_IS_CHILD = 1 << 20,
-    CTX_DENY_BLOCKING = 1 << 21,
-    CTX_ASYNC_LOADING = 1 << 23
+    CTX_LUA = 1 << 0, CTX_MULTI = 1 << 1, CTX_MASTER = 1 << 2, CTX_SLAVE = 1 << 3,
+    CTX_CLUSTER = 1 << 5, CTX_REPLICATED = 1 << 12, CTX_LOADING = 1 << 13, CTX_IS_CHILD = 1 << 20,
+    CTX_DENY_BLOCKING = 1 << 21, CTX_ASYNC_LOADING = 1 << 23
 };
 
 /* keyspace notification classes */
 enum {
-    NOTIFY_GENERIC = 1 << 2,
-    NOTIFY_STRING = 1 << 3,
-    NOTIFY_LIST = 1 << 4,
-    NOTIFY_SET = 1 << 5,
-    NOTIFY_HASH = 1 << 6,
-    NOTIFY_ZSET = 1 << 7,
-    NOTIFY_EXPIRED = 1 << 8,
-    NOTIFY_EVICTED = 1 << 9,
-    NOTIFY_STREAM = 1 << 10,
-    NOTIFY_KEY_MISS = 1 << 11,
-    NOTIFY_MODULE = 1 << 13
+    NOTIFY_GENERIC = 1 << 2, NOTIFY_STRING = 1 << 3, NOTIFY_LIST = 1 << 4, NOTIFY_SET = 1 << 5,
+    NOTIFY_HASH = 1 << 6, NOTIFY_ZSET = 1 << 7, NOTIFY_EXPIRED = 1 << 8, NOTIFY_EVICTED = 1 << 9,
+    NOTIFY_STREAM = 1 << 10, NOTIFY_KEY_MISS = 1 << 11, NOTIFY_MODULE = 1 << 13
 };
 
 enum {
-    OPTION_HANDLE_IO_ERRORS = 1 << 0,
-    OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
+    OPTION_HANDLE_IO_ERRORS = 1 << 0, OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
     OPTION_HANDLE_SLOT_MIGRATION = 1 << 5 /* Valkey 9 */
 };
 enum { FILTER_NOSELF = 1 };
@@ -100,19 +77,12 @@ typedef struct {
 
 /* server events */
 typedef struct {
-    uint64_t id;
-    uint64_t data_version;
+    uint64_t id, data_version;
 } RedisEvent;
 
 enum {
-    EVENT_ROLE_CHANGED = 0,
-    EVENT_FLUSHDB = 2,
-    EVENT_LOADING = 3,
-    EVENT_SHUTDOWN = 5,
-    EVENT_CRON_LOOP = 8,
-    EVENT_SWAPDB = 11,
-    EVENT_REPL_ASYNC_LOAD = 14,
-    EVENT_LOOP = 15
+    EVENT_ROLE_CHANGED = 0, EVENT_FLUSHDB = 2, EVENT_LOADING = 3, EVENT_SHUTDOWN = 5,
+    EVENT_CRON_LOOP = 8, EVENT_SWAPDB = 11, EVENT_REPL_ASYNC_LOAD = 14, EVENT_LOOP = 15
 };
 enum { ROLE_NOW_MASTER = 0, ROLE_NOW_REPLICA = 1 };
 enum { FLUSHDB_END = 1 };
@@ -128,22 +98,14 @@ typedef struct {
 
 typedef struct {
     uint64_t version;
-    int32_t first;
-    int32_t second;
+    int32_t first, second;
 } RedisSwapInfo;
 
 typedef void (*RedisEventHandler)(RedisCtx *, RedisEvent, uint64_t subevent, void *data);
 
 /* command documentation */
 typedef enum {
-    ARG_STRING,
-    ARG_INTEGER,
-    ARG_DOUBLE,
-    ARG_KEY,
-    ARG_PATTERN,
-    ARG_UNIX_TIME,
-    ARG_TOKEN,
-    ARG_ONEOF,
+    ARG_STRING, ARG_INTEGER, ARG_DOUBLE, ARG_KEY, ARG_PATTERN, ARG_UNIX_TIME, ARG_TOKEN, ARG_ONEOF,
     ARG_BLOCK
 } RedisArgType;
 enum { ARG_OPTIONAL = 1, ARG_MULTIPLE = 2, ARG_MULTIPLE_TOKEN = 4 };
@@ -153,8 +115,7 @@ typedef struct RedisArg {
     RedisArgType type;
     int key_spec;      /* index of the key spec of a KEY argument; others -1 */
     const char *token; /* literal word before the value, or the word itself for ARG_TOKEN */
-    const char *summary;
-    const char *since;
+    const char *summary, *since;
     int flags;
     const char *deprecated_since;
     struct RedisArg *subargs;
@@ -162,20 +123,12 @@ typedef struct RedisArg {
 } RedisArg;
 
 typedef struct {
-    const char *since;
-    const char *changes;
+    const char *since, *changes;
 } RedisHistory;
 
 enum {
-    KEY_RO = 1 << 0,
-    KEY_RW = 1 << 1,
-    KEY_OW = 1 << 2,
-    KEY_RM = 1 << 3,
-    KEY_ACCESS = 1 << 4,
-    KEY_UPDATE = 1 << 5,
-    KEY_INSERT = 1 << 6,
-    KEY_DELETE = 1 << 7,
-    KEY_INCOMPLETE = 1 << 9,
+    KEY_RO = 1 << 0, KEY_RW = 1 << 1, KEY_OW = 1 << 2, KEY_RM = 1 << 3, KEY_ACCESS = 1 << 4,
+    KEY_UPDATE = 1 << 5, KEY_INSERT = 1 << 6, KEY_DELETE = 1 << 7, KEY_INCOMPLETE = 1 << 9,
     KEY_VARIABLE = 1 << 10 /* Redis asks the command itself, whatever the specs find */
 };
 enum { BEGIN_INDEX = 2, BEGIN_KEYWORD = 3 };
@@ -186,41 +139,24 @@ typedef struct {
     uint64_t flags;
     int begin;
     union {
-        struct {
-            int pos;
-        } index;
-        struct {
-            const char *keyword;
-            int startfrom;
-        } keyword;
+        struct { int pos; } index;
+        struct { const char *keyword; int startfrom; } keyword;
     } bs;
     int find;
     union {
-        struct {
-            int lastkey;
-            int keystep;
-            int limit;
-        } range;
-        struct {
-            int keynumidx;
-            int firstkey;
-            int keystep;
-        } keynum;
+        struct { int lastkey, keystep, limit; } range;
+        struct { int keynumidx, firstkey, keystep; } keynum;
     } fk;
 } RedisKeySpec;
 
 typedef struct {
     int version; /* 1 */
-    size_t sizeof_history;
-    size_t sizeof_keyspec;
-    size_t sizeof_arg;
+    size_t sizeof_history, sizeof_keyspec, sizeof_arg;
 } RedisCommandInfoVersion;
 
 typedef struct {
     const RedisCommandInfoVersion *version;
-    const char *summary;
-    const char *complexity;
-    const char *since;
+    const char *summary, *complexity, *since;
     RedisHistory *history;
     const char *tips;
     int arity;
@@ -344,7 +280,7 @@ typedef struct {
     F(int, ReplyWithCallReply, (RedisCtx *, RedisReply *))                                                             \
     F(void, FreeCallReply, (RedisReply *))                                                                             \
     F(RedisBlocked *, BlockClient,                                                                                     \
-      (RedisCtx *, RedisHandler reply, RedisHandler timeout, RedisFreePrivdata, long long timeout_ms))                 \
+      (RedisCtx *, RedisHandler reply, RedisHandler timeout, void (*free)(RedisCtx *, void *), long long timeout_ms))  \
     F(int, UnblockClient, (RedisBlocked *, void *))                                                                    \
     F(void *, GetBlockedClientPrivateData, (RedisCtx *))                                                               \
     F(void, SetDisconnectCallback, (RedisBlocked *, void (*)(RedisCtx *, RedisBlocked *)))                             \

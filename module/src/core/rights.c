@@ -22,7 +22,7 @@ char *rights_current_user(RedisCtx *ctx) {
     return copy;
 }
 
-/* ---- scripts that go on ---- */
+/* ---- what goes on after its request or session ---- */
 
 /* A script may go on after its reply, with its user's rights. */
 void rights_hold(uint64_t id, const char *user) {
@@ -31,13 +31,25 @@ void rights_hold(uint64_t id, const char *user) {
     redis.DictSetC(shardqa.scripts, key, sizeof key, text_copy(user, strlen(user)));
 }
 
-/* RELEASE: that script has ended. */
-void rights_release(uint64_t id) {
+/* What the functions of a session that goes had begun is finished with its user's rights. Ids of
+ * sessions are text, so none is equal to the number of a script. */
+void rights_hold_session(const char *id, const char *user) {
+    char *copy = text_copy(user, strlen(user));
+    if (redis.DictSetC(shardqa.scripts, (void *)id, strlen(id), copy) != REDIS_OK) redis.Free(copy);
+}
+
+/* RELEASE: that script has ended; or, of a session, what its functions had begun. */
+bool rights_frame_release(const struct frame *frame) {
+    struct frame_list list;
     unsigned char key[8];
+    struct frame_bytes id = {.data = (char *)key, .length = sizeof key};
     char *user = NULL;
-    pending_key(id, key);
-    redis.DictDelC(shardqa.scripts, key, sizeof key, &user);
+    pending_key(frame->id, key);
+    if (frame->id == 0 && (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &id)))
+        return false;
+    redis.DictDelC(shardqa.scripts, (void *)id.data, id.length, &user);
     redis.Free(user);
+    return true;
 }
 
 void rights_forget_worker(void) { dict_clear(&shardqa.scripts, redis.Free); }
@@ -64,7 +76,8 @@ static const char *user_of(const struct frame_bytes *context, const char **error
     const char *user = NULL;
     if (memchr("sqn", context->data[0], 3)) {
         *error = NO_SESSION;
-        return shardqa.above->session_user(rest.data, rest.length);
+        user = shardqa.above->session_user(rest.data, rest.length);
+        return user ? user : redis.DictGetC(shardqa.scripts, (void *)rest.data, rest.length, NULL);
     }
     *error = ENDED;
     if (context->data[0] == 'r' && frame_bytes_number(&rest, &id) && id > 0) user = of_request((uint64_t)id);

@@ -31,7 +31,9 @@ const char *rights_of_script(uint64_t id);
 /* A script's rights outlast its reply and its client: it may go on by itself, until the worker
  * says RELEASE. */
 void rights_hold(uint64_t id, const char *user);
-void rights_release(uint64_t id);
+/* A session that goes, until the worker says that what its functions had begun has ended. */
+void rights_hold_session(const char *id, const char *user);
+bool rights_frame_release(const struct frame *frame);
 void rights_forget_worker(void);
 
 /* Owned by the caller; "" for a client without a user, as of a nested call. */

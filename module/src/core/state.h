@@ -153,7 +153,7 @@ struct shardqa {
     bool nested; /* no KeysReader hears of that command: a function runs it that holds up a writer */
 
     RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
-    RedisDict *scripts;    /* request id -> user (owned) of each script that the worker has not released */
+    RedisDict *scripts;    /* request id, or id of a session that went -> user (owned), until the worker releases it */
     RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
     RedisDict *joinable;   /* join_key -> struct pending whose answer equal requests wait for, too */
     uint64_t joint_answers; /* to such requests */

@@ -120,7 +120,7 @@ static bool dispatch(const struct frame *frame) {
     case FRAME_STATS: return on_stats(frame);
     case FRAME_LOCK: return section_frame_lock(frame);
     case FRAME_UNLOCK: return section_frame_unlock(frame);
-    case FRAME_RELEASE: return rights_release(frame->id), true;
+    case FRAME_RELEASE: return rights_frame_release(frame);
     case FRAME_PROGRESS: return pending_goes_on(frame->id), true;
     default: return shardqa.above->frame(frame);
     }

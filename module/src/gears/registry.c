@@ -397,7 +397,7 @@ static void tell_worker_to_forget(const struct id_text *by_id) {
     link_send(&w, NULL);
 }
 
-/* False where there is no such registration. */
+/* False where there is none. Where the worker asked for it, that finishes what runs. */
 static bool unregister(const struct id_text *by_id, bool tell) {
     struct registration *registration = gears_find(has_id, (void *)by_id);
     if (registration == NULL) return false;
@@ -405,6 +405,7 @@ static bool unregister(const struct id_text *by_id, bool tell) {
     if (tell) tell_worker_to_forget(by_id);
     registration->id[0] = '\0';
     recount();
+    if (is_empty(session) && !tell) rights_hold_session(session->id, session->user);
     if (is_empty(session)) forget(session->id);
     return true;
 }
@@ -429,8 +430,8 @@ const char *gears_session_user(const char *id, size_t length) {
 /* The session that a registration belongs to, or NULL. */
 struct session *gears_session_of(const char *id, size_t length) {
     struct id_text by_id = {.id = id, .length = length};
-    struct registration *registration = gears_find(has_id, &by_id);
-    return registration ? registration->session : NULL;
+    const struct registration *r = gears_find(has_id, &by_id);
+    return r ? r->session : NULL;
 }
 
 /* The worker is told as well. */
@@ -474,10 +475,7 @@ static bool commit(const char *command, const char *argument, size_t length) {
 static void take_back(const struct session *session) {
     struct session *current = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
     if (!shardqa.link.started) return;
-    if (current)
-        send_session(current);
-    else
-        drop_from_worker(session);
+    current ? send_session(current) : drop_from_worker(session);
 }
 
 /* Whose session it is: of the script that the frame belongs to; else of the stored one, if the

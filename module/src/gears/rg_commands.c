@@ -100,13 +100,13 @@ int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) {
 /* RG.GETRESULTSBLOCKING id */
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
 
-/* RG.UNREGISTER id
- * A worker that has the function ends what the function has begun, and then tells us. What it
+/* RG.UNREGISTER id [ABORTPENDING]
+ * A worker that has the function tells us, and finishes what the function has begun. What it
  * has not, or while it does not answer, is removed without it: what no worker can run must be
  * removable all the same. */
 int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
-    if (argc != 2) return redis.WrongArity(ctx);
+    if (argc != 2 && argc != 3) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
     if (!rights_may_debug(ctx))
         return redis.ReplyWithError(

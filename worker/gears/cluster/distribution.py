@@ -159,18 +159,21 @@ class Distribution:
         words = json.dumps({"requirements": list(requirements), "reinstall": reinstall})
         await self._ask_all(await self._cluster.other_masters(), "REQUIRE", words, patience=INSTALLING)
 
-    async def unregister(self, id: str) -> bool:
-        """Removes a registration; returns whether it was there. A shard that can't be reached keeps and lists it."""
-        if not await self._unregister(id):
+    async def unregister(self, *words: str) -> bool:
+        """Removes the registration of this id, and with a second word what waits for it; returns whether it was there.
+
+        A shard that can't be reached keeps and lists it.
+        """
+        if not await self._unregister(*words):
             return False
-        await self._peers.send_all(await self._cluster.other_masters(), "UNREGISTER", id, patience=READ_SECONDS)
+        await self._peers.send_all(await self._cluster.other_masters(), "UNREGISTER", *words, patience=READ_SECONDS)
         return True
 
-    async def _unregister(self, id: str) -> bool:
+    async def _unregister(self, id: str, abort_pending: str = "") -> bool:
         registration = await self._sessions.replays.settled(lambda: self._sessions.registration(id))
         if registration is not None:
-            await self._streams.forget(registration)
-        return self._sessions.unregister(id)
+            self._streams.forget(registration)
+        return self._sessions.unregister(id, drop=bool(abort_pending))
 
     async def pause(self, ids: list[str], is_paused: bool) -> None:
         """Pauses registrations or lets them go on; a shard that can't be reached does not, and its list shows it."""
@@ -256,4 +259,5 @@ class Distribution:
         return resp.OK
 
     async def _on_unregister(self, _sender: str, arguments: list[bytes]) -> bytes:
-        return resp.encode(int(await self._unregister(arguments[0].decode("utf-8", "surrogateescape"))))
+        words = [word.decode("utf-8", "surrogateescape") for word in arguments]
+        return resp.encode(int(await self._unregister(*words)))

@@ -5,14 +5,12 @@ from functools import partial
 from shardqa.worker import resp
 from shardqa.worker.gears.cluster.distribution import Distribution
 from shardqa.worker.gears.commands.rg_commands import RgCommand
-from shardqa.worker.gears.pipeline.execution_list import Executions
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.registrations.registrations import Registrations
 
 
 class RegistrationCommands:
-    def __init__(self, registrations: Registrations, distribution: Distribution, executions: Executions) -> None:
-        self._executions = executions
+    def __init__(self, registrations: Registrations, distribution: Distribution) -> None:
         self._registrations = registrations
         self._distribution = distribution
 
@@ -35,14 +33,11 @@ class RegistrationCommands:
         return resp.OK
 
     async def _unregister(self, _run: Run, words: list[str]) -> bytes:
-        """Answers RG.UNREGISTER id [ABORTPENDING]: that word aborts the registration's runs on this shard, too."""
+        """Answers RG.UNREGISTER id [ABORTPENDING]: that word drops what waits for the registration, too."""
         if words[1:] and words[1].upper() != "ABORTPENDING":
             return resp.error(f"ERR argument {words[1][:40]!r} is unknown; RG.UNREGISTER id [ABORTPENDING]")
-        if not await self._distribution.unregister(words[0]):
+        if not await self._distribution.unregister(*words):
             return resp.error(f"ERR execution {words[0][:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
-        for execution in self._executions.all() if words[1:] else ():
-            if execution.registration == words[0] and not execution.is_done():
-                self._executions.abort(execution)
         return resp.OK
 
     async def _pause(self, is_paused: bool, _run: Run, ids: list[str]) -> bytes:

@@ -134,7 +134,7 @@ class Executions:
             run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
             idle = self._settings.number("ExecutionMaxIdleTime") / 1000
             run.seconds, run.each = max(run.threads.stall, idle), True
-        if registration:
+        if registration and keeps_results:
             self._keep_within(self._of_registration.setdefault(registration, deque()), id)
         self._make_room()
         return execution

@@ -123,6 +123,7 @@ class Registration:
     concurrency: int = 1  # pieces of its plain code that may run at once; a CommandReader's are not counted
     period: float = 0.0  # seconds between two runs of a TIMER
     idle: float = 0.0  # seconds that a run may take; 0: as all may
+    is_dropped: bool = False  # what waits goes with it; else it is finished, by a registration that goes
     statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
@@ -281,6 +282,10 @@ class Registrations:
     def get(self, id: str) -> Registration | None:
         return self._by_id.get(id)
 
+    def has(self, registration: Registration) -> bool:
+        """Returns whether this very registration is there, and no later one of its id."""
+        return self._by_id.get(registration.id) is registration
+
     def triggered_by(self, trigger: str) -> Registration | None:
         return self._by_trigger.get(trigger)
 
@@ -294,11 +299,13 @@ class Registrations:
         for listener in self._added:
             listener(registration)
 
-    def remove(self, id: str) -> Registration | None:
+    def remove(self, id: str, drop: bool) -> Registration | None:
+        """Removes a registration: what runs ends, and what waits is run, too, or dropped."""
         registration = self._by_id.pop(id, None)
         if registration is not None and self._by_trigger.get(registration.trigger) is registration:
             del self._by_trigger[registration.trigger]
         if registration is not None:
+            registration.is_dropped = drop
             self._turns.pop(id, None)
             self._run_once.discard(id)
             for listener in self._removed:

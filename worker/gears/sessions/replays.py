@@ -64,7 +64,7 @@ class Replays:
         self, request: int, id: str, user: str, stored: str, registrations: Sequence[StoredRegistration]
     ) -> str | None:
         """Runs a stored session again; returns why it failed, None where it did not."""
-        self._sessions.forget(id, tell=False)
+        self._sessions.forget(id, tell=False, drop=True)
         ids = [one.id for one in registrations]
         if ids and not any(ids):
             return None

@@ -47,6 +47,7 @@ class Session:
         self.next_id = next_id
         self.description: str | None = None
         self.registrations: list[Registration] = []
+        self.removed: list[Registration] = []  # of them, since
         self.watches: list[Watch] = []
         self.plan: RunPlan | None = None  # of a run at the script's top level
         self.names: Mapping[str, Any] = {}  # that the worker gives to the script

@@ -21,6 +21,8 @@ from shardqa.worker.gears.sessions.session import NextId, Session, SessionHost
 from shardqa.worker.io import Io
 from shardqa.worker.nodes import Cluster
 
+LOOK = 0.05  # seconds between two looks whether what a session left is done
+
 
 class SessionExists(Exception):
     """The id is taken, and UPGRADE is missing."""
@@ -122,18 +124,19 @@ class Sessions:
         # what the script left running goes on with these when its request has ended
         session.rights = run.rights = Rights.of_session(session.id, session.user)
 
-    def unregister(self, id: str, tell: bool = True) -> bool:
-        """Drops one registration; its session goes with its last one."""
+    def unregister(self, id: str, *, tell: bool = True, drop: bool = False) -> bool:
+        """Removes one registration, with what waits for it (`drop`); its session goes with its last one."""
         self.replays.failed.pop(id, None)
-        registration = self._registry.registrations.remove(id)
+        registration = self._registry.registrations.remove(id, drop or not tell)
         if registration is None:
             return False
         session = self._sessions[registration.session]
         session.registrations.remove(registration)
+        session.removed.append(registration)
         if tell:
             self._io.link.send_list(Type.UNREGISTER, 0, [id])
         if not session.registrations:
-            self.forget(session.id, tell=False)
+            self.forget(session.id, tell=tell)
         return True
 
     def check_triggers(self, session: Session, former: set[str]) -> None:
@@ -165,15 +168,25 @@ class Sessions:
             items += registration.wire()
         self._io.link.send_list(Type.REGISTER, request, items)
 
-    def forget(self, id: str, tell: bool) -> None:
+    def forget(self, id: str, tell: bool, drop: bool = False) -> None:
+        """Forgets a session, with what waits for its functions (`drop`); `tell` the module to forget it, too."""
         session = self._sessions.pop(id, None)
         if session is None:
             return
         self._registry.watches.drop(id)
         for registration in session.registrations:
-            self._registry.registrations.remove(registration.id)
+            self._registry.registrations.remove(registration.id, drop)
             if tell:
                 self._io.link.send_list(Type.UNREGISTER, 0, [registration.id])
+        if tell:
+            self._release(session)
+
+    def _release(self, session: Session) -> None:
+        """Ends the rights of a session that went, once all is done that its functions had begun."""
+        if any(map(self._registry.registrations.queue_of, session.removed + session.registrations)):
+            self._io.threads.loop.call_later(LOOK, self._release, session)
+        else:
+            self._io.link.send_list(Type.RELEASE, 0, [session.id])
 
 
 def around_of(id: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
-from itertools import chain, filterfalse, islice
+from itertools import chain, islice
 from time import perf_counter
 from typing import Any
 
@@ -99,6 +99,15 @@ class Line:
     def next_ones(self) -> Iterator[KeyEvent]:
         return chain(self.ready, *self.busy.values(), self.waiting)
 
+    def drop_waiting(self) -> list[KeyEvent]:
+        """Returns the events that wait, which it has no more."""
+        events = list(self.next_ones())
+        for event in self.ready:
+            del self.busy[event.key]
+        for waiting in (self.ready, self.waiting, *self.busy.values()):
+            waiting.clear()
+        return events
+
     @staticmethod
     def release(writer: asyncio.Future[None] | None) -> None:
         if writer is not None and not writer.done():
@@ -123,25 +132,24 @@ class Events:
         self._executions = registry.executions
         self._runs = runs
         self._streams = streams
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[int, Line] = {}  # by identity of the registration: one that goes may come again
         self._settled: list[bytes] = []  # numbers that the module is not told of yet
         self._executions.list_waiting = self._list_waiting
         self._registrations.count_queue(self._waiting)
         self._registrations.listen(lambda _: None, self._forget)
 
     def _waiting(self, registration: Registration) -> int:
-        line = self._lines.get(registration.id)
+        line = self._lines.get(id(registration))
         return 0 if line is None else line.queued()
 
     def _forget(self, registration: Registration) -> None:
-        line = self._lines.pop(registration.id, None)
-        if line is None:
+        line = self._lines.get(id(registration))
+        if line is None or not registration.is_dropped:
             return
-        for writer in line.writers.values():
-            Line.release(writer)
-        for execution in filterfalse(Execution.is_done, line.listed.values()):
-            self._executions.abort(execution)
-        for event in line.next_ones():
+        for event in line.drop_waiting():
+            Line.release(line.writers.pop(id(event), None))
+            if (execution := line.listed.pop(id(event), None)) is not None and not execution.is_done():
+                self._executions.abort(execution)
             self.settle(event)
 
     def _list_waiting(self) -> None:
@@ -186,7 +194,7 @@ class Events:
             return
         end = self._threads.loop.create_future()
         if self.push(registration, event):
-            self._lines[registration.id].writers[id(event)] = end
+            self._lines[id(registration)].writers[id(event)] = end
             await end
 
     def push(self, registration: Registration, event: KeyEvent) -> bool:
@@ -195,10 +203,10 @@ class Events:
             self._streams.notify(registration, event.key)
             self.settle(event)
             return False
-        line = self._lines.get(registration.id)
+        line = self._lines.get(id(registration))
         if line is None:
             awaits = any(step.is_async for step in registration.steps)
-            line = self._lines[registration.id] = Line(registration, self._runs.is_plain(registration), awaits)
+            line = self._lines[id(registration)] = Line(registration, self._runs.is_plain(registration), awaits)
         if len(line.waiting) >= MAX_QUEUED:
             registration.statistics.trigger()
             registration.statistics.drop(f"ERR an event of {event.key!r} was dropped: {MAX_QUEUED} wait already")
@@ -222,10 +230,12 @@ class Events:
         while self._is_current(line) and (events := line.take()):
             line.turns += 1
             self._threads.task(self._turn(line, events))
+        if not line.queued() and not self._registrations.has(line.registration):
+            self._lines.pop(id(line.registration), None)
 
     def _is_current(self, line: Line) -> bool:
-        """Returns whether the line's registration still exists."""
-        return self._lines.get(line.registration.id) is line
+        """Returns whether the line's registration still exists, or has work that is left to finish."""
+        return self._lines.get(id(line.registration)) is line
 
     async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
         start = perf_counter()
@@ -279,7 +289,11 @@ class Events:
         executions, registration, run = self._executions, line.registration, self._run_of(line, event)
         plain = self._runs.plain_run(registration, run, record)
         execution = executions.begin(
-            registration.session, run, plain.plan, keeps_results=True, registration=registration.id
+            registration.session,
+            run,
+            plain.plan,
+            keeps_results=self._registrations.has(registration),
+            registration=registration.id,
         )
         return Begun(plain, execution)
 

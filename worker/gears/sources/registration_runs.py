@@ -58,7 +58,11 @@ class RegistrationRuns:
             chain = Chain(run, plan.all_steps())
             if listed:
                 execution = self._executions.begin(
-                    registration.session, run, plan, keeps_results=True, registration=registration.id
+                    registration.session,
+                    run,
+                    plan,
+                    keeps_results=self._registrations.has(registration),
+                    registration=registration.id,
                 )
             try:
                 results = await chain.feed(plan.argument) + await chain.end()

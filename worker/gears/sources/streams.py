@@ -49,7 +49,8 @@ class Follower:
     done: tuple[int, int] = (0, 0)  # id up to which all is executed
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
-    executing: bool = False
+    executing: bool = False  # until the messages are acknowledged
+    leaving: asyncio.Task[None] | None = None  # drops its group once it ends
     writers: list[asyncio.Future[None]] = field(default_factory=list)  # they wait until it rests
 
     def rest(self) -> None:
@@ -67,20 +68,24 @@ class Streams:
         self._registrations = registrations
         self._cluster = cluster
         self._runs = runs
-        self._followers: dict[tuple[str, str], Follower] = {}  # by registration id and key
+        self._followers: dict[tuple[int, str], Follower] = {}  # by identity of the registration, and key
         self._started = False  # the keyspace is loaded
         registrations.count_queue(self._waiting)
         registrations.listen(self.begin, self.end)
 
     def _waiting(self, registration: Registration) -> int:
         """Returns how many messages were read and wait for an execution."""
-        return sum(max(len(f.messages) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
+        followers = self._of(registration)
+        return sum(
+            max(len(f.messages) - registration.stream.batch * f.executing, 0) + (f.leaving is not None)
+            for f in followers
+        )
 
     def notify(self, registration: Registration, key: str, at_once: bool = False) -> None:
         """Notes that a stream of this registration has messages, or may have."""
-        follower = self._followers.get((registration.id, key))
+        follower = self._followers.get((id(registration), key))
         if follower is None:
-            follower = self._followers[registration.id, key] = Follower(registration, key)
+            follower = self._followers[id(registration), key] = Follower(registration, key)
         follower.more = True
         follower.at_once |= at_once
         follower.wake.set()
@@ -91,7 +96,7 @@ class Streams:
         """Returns when a stream's messages are executed, or wait for more, for another try or for a pause's end."""
         self.notify(registration, key)
         rests = self._threads.loop.create_future()
-        self._followers[registration.id, key].writers.append(rests)
+        self._followers[id(registration), key].writers.append(rests)
         await rests
 
     def begin(self, registration: Registration) -> None:
@@ -106,18 +111,28 @@ class Streams:
             self.begin(registration)
 
     def end(self, registration: Registration) -> None:
+        """Ends the followers of a registration that goes; one that executes messages acknowledges them first."""
         for follower in self._of(registration):
-            self._drop(follower)
+            if not follower.executing:
+                self._drop(follower)
 
     def _of(self, registration: Registration) -> list[Follower]:
         return [f for f in self._followers.values() if f.registration is registration]
 
-    async def forget(self, registration: Registration) -> None:
-        """Forgets a registration and drops its groups, while it is registered: its rights end with it."""
+    def forget(self, registration: Registration) -> None:
+        """Has the groups of a registration dropped that is about to be removed."""
         for follower in self._of(registration):
-            self._drop(follower)
-            command = ("XGROUP", "DESTROY", follower.key, registration.stream_group)
-            await self._calls.run_async(registration.rights, [command])
+            follower.leaving = self._threads.task(self._leave(follower))
+
+    async def _leave(self, follower: Follower) -> None:
+        if follower.task is not None:
+            await asyncio.wait([follower.task])
+        registration = follower.registration
+        await self._calls.run_async(
+            registration.rights, [("XGROUP", "DESTROY", follower.key, registration.stream_group)]
+        )
+        follower.leaving = None
+        self._drop(follower)
 
     def pause(self, registration: Registration, is_paused: bool) -> None:
         registration.status = "PAUSED" if is_paused else "OK"
@@ -125,7 +140,8 @@ class Streams:
             self.begin(registration)
 
     def _drop(self, follower: Follower) -> None:
-        self._followers.pop((follower.registration.id, follower.key), None)
+        if follower.leaving is None:
+            self._followers.pop((id(follower.registration), follower.key), None)
         if follower.task is not None:
             follower.task.cancel()
 
@@ -150,8 +166,7 @@ class Streams:
 
     def _is_on(self, follower: Follower) -> bool:
         registration = follower.registration
-        active = self._registrations.get(registration.id) is registration
-        return active and registration.status == "OK" and self._cluster.role == "master"
+        return self._registrations.has(registration) and registration.status == "OK" and self._cluster.role == "master"
 
     async def _follow(self, follower: Follower) -> None:
         """Follows a stream until there is nothing to do; to wait for a batch or a duration is something."""
@@ -166,8 +181,8 @@ class Streams:
         finally:
             follower.task = None
             follower.rest()
-            if not self._is_on(follower):
-                self._followers.pop((follower.registration.id, follower.key), None)
+            if not self._is_on(follower) and follower.leaving is None:
+                self._followers.pop((id(follower.registration), follower.key), None)
 
     async def _step(self, follower: Follower) -> bool:
         """Reads or executes once; False where there is nothing to do until the next `notify`."""
@@ -186,7 +201,11 @@ class Streams:
         since = follower.messages[0].read_at
         due = since + options.duration / 1000 if options.duration or since < 0 else None
         if len(follower.messages) >= options.batch or (due is not None and time.monotonic() >= due):
-            await self._execute(follower, follower.messages[: options.batch])
+            follower.executing = True
+            try:
+                await self._execute(follower, follower.messages[: options.batch])
+            finally:
+                follower.executing = False
             return True
         if due is None:
             return False
@@ -199,6 +218,11 @@ class Streams:
     async def _begin(self, follower: Follower) -> None:
         """Makes the group. Raises ResponseError where there is no stream."""
         group = follower.registration.stream_group
+        others = [f for f in self._followers.values() if f is not follower and f.key == follower.key]
+        for former in others:  # of a session that was replaced: what it executes is done first
+            end = former.leaving or former.task
+            if end is not None and former.registration.stream_group == group:
+                await asyncio.wait([end])
         (reply,) = await self._calls.run_async(
             follower.registration.rights, [("XGROUP", "CREATE", follower.key, group, "0")]
         )
@@ -233,20 +257,14 @@ class Streams:
         run = Run(self._threads, registration.rights)
         enter(run)
         records = [message(follower.key.encode("utf-8", "surrogateescape"), m.id, m.fields) for m in batch]
-        follower.executing = True
         try:
             run.task = self._threads.task(self._runs.run(run, registration, records, listed=True))
             has_failed = await run.task is None
         except asyncio.CancelledError:
-            if not run.cancelled:  # it is the follower that ends
-                run.cancel()
-                raise
             has_failed = True
         except BaseException as error:  # noqa: BLE001 - of a function: its policy says what follows
             run.failed(error)
             has_failed = True
-        finally:
-            follower.executing = False
         registration.statistics.lagged(max(0.0, time.time() * 1000 - _id(batch[-1].id)[0]))
         if has_failed and not await self._passes_over(follower, run):
             return
@@ -274,7 +292,10 @@ class Streams:
         registration = follower.registration
         commands: list[Command] = [("XACK", follower.key, registration.stream_group, *(m.id for m in batch))]
         if registration.stream.trim:
-            milliseconds, number = min(f.done for f in self._followers.values() if f.key == follower.key)
+            group = registration.stream_group  # of it others wait for this one
+            others = [f for f in self._followers.values() if f.key == follower.key]
+            done = [f.done for f in others if f is follower or f.registration.stream_group != group]
+            milliseconds, number = min(done)
             commands.append(("XTRIM", follower.key, "MINID", f"{milliseconds}-{number + 1}"))
         for reply in await self._calls.run_async(registration.rights, commands):
             if isinstance(reply, Exception):

@@ -23,20 +23,23 @@ class Timers:
         self._sessions = sessions
         self._runs = runs
         self._cluster = cluster
-        self._beating: dict[str, asyncio.Task[None]] = {}  # by registration id
+        self._resting: dict[str, asyncio.Task[None]] = {}  # by registration id: what sleeps
 
     def begin(self, registration: Registration) -> None:
         if registration.reader == TIMER:
-            self._beating[registration.id] = self._threads.task(self._beat(registration))
+            self._resting[registration.id] = self._threads.task(self._beat(registration))
 
     def end(self, registration: Registration) -> None:
-        beating = self._beating.pop(registration.id, None)
-        if beating is not None and beating is not asyncio.current_task():
-            beating.cancel()
+        resting = self._resting.pop(registration.id, None)
+        if resting is not None:
+            resting.cancel()
 
     async def _beat(self, registration: Registration) -> None:
-        while True:
+        beating = self._resting[registration.id]
+        while self._sessions.registration(registration.id) is registration:
+            self._resting[registration.id] = beating
             await asyncio.sleep(registration.period)
+            del self._resting[registration.id]
             if self._cluster.role != "master" or not self._cluster.owns(registration.prefix or registration.session):
                 continue
             run = Run(self._threads, registration.rights)
