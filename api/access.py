@@ -6,9 +6,10 @@ One line per request: `POST /v1/ask 200 12.3 ms <id>`. The query is left out: it
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa import request
@@ -70,7 +71,7 @@ class Access:
 
         self.metrics.in_flight.inc()
         try:
-            with tracing.served(f"{method} request", _Headers(scope)) as span:
+            with tracing.served(f"{method} request", Headers(scope=scope)) as span:
                 await self._catch(scope, receive, noted, lambda: status != problems.CLIENT_LEFT)
                 if span is not None:
                     _describe(span, method, scope, status, request_id)
@@ -104,26 +105,6 @@ def _describe(span: Any, method: str, scope: Scope, status: int, request_id: str
     span.update_name(f"{method} {route}")
     attributes = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
     span.set_attributes({**attributes, "shardqa.request": request_id})
-
-
-class _Headers(Mapping[str, str]):
-    """The headers of a request; each is decoded when it is looked up."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._raw: list[tuple[bytes, bytes]] = scope["headers"]
-
-    def __getitem__(self, name: str) -> str:
-        own = name.lower().encode()
-        for key, value in self._raw:
-            if key == own:
-                return value.decode("latin-1")
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (key.decode("latin-1") for key, _ in self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
 
 
 def _rate_limit(scope: Scope) -> list[tuple[bytes, bytes]]:

@@ -102,16 +102,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     openings = {"openai": openai, "feedback": feedback, "questions": questions}
-    for routes in (
-        ask,
-        search,
-        documents,
-        files,
-        tasks,
-        corpora,
-        cluster,
-        *(openings[name] for name in settings.openings),
-    ):
+    opened = (openings[name] for name in settings.openings)
+    for routes in (ask, search, documents, files, tasks, corpora, cluster, *opened):
         app.include_router(routes.router, dependencies=[Depends(requests.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)

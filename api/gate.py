@@ -5,7 +5,7 @@ does neither is refused when it is made. The gate judges the route that was foun
 is spelt. It stands before FastAPI reads the body, as its dependencies would not.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from shardqa.api.connection import Connection
 from shardqa.api.hosts import Hosts
 from shardqa.api.limits import MAX_BODY, Limits
 from shardqa.api.metrics import Metrics
+from shardqa.api.requests import taking
 from shardqa.config import Settings
 from shardqa.engine import api_keys
 
@@ -41,6 +42,15 @@ OPEN: Any = Depends(_everybody)  # the dependency of a route that reads nobody's
 def needs(scope: api_keys.Scope) -> Any:
     """The dependency of a route for which a key must allow `scope`."""
     return Security(KEY, scopes=[scope])
+
+
+def operation(scope: api_keys.Scope, summary: str, model: Any = None, takes: Sequence[str] = ()) -> dict[str, Any]:
+    """The options of a route for keys with a scope, which answers with a `model` and takes bodies of these types.
+
+    Without a `model` it is what the function says that it returns.
+    """
+    guards = [needs(scope), *([taking(*takes)] if takes else [])]
+    return {"summary": summary, "dependencies": guards, **({"response_model": model} if model else {})}
 
 
 class Gate:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shardqa.api.gate import Route, needs
+from shardqa.api.gate import Route, operation
 from shardqa.api.requests import as_json
 from shardqa.api.state import Shared
 from shardqa.schema import ClusterInfo
@@ -11,7 +11,7 @@ from shardqa.schema import ClusterInfo
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=Route)
 
 
-@router.get("/cluster", response_model=ClusterInfo, summary="Show the nodes", dependencies=[needs("metrics")])
+@router.get("/cluster", **operation("metrics", "Show the nodes", ClusterInfo))
 async def get_cluster(state: Shared) -> Response:
     """Every node with its slots, what it holds, and how long a PING to it took. A node that is down has an `error`."""
     return as_json(await state.engine.cluster())

@@ -13,7 +13,7 @@ from starlette.datastructures import FormData, UploadFile
 from shardqa import keys
 from shardqa.api import bearer, problems
 from shardqa.api.faults import BadForm, NotForm
-from shardqa.api.gate import Route, needs
+from shardqa.api.gate import Route, operation
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.requests import as_json, content_type, revalidated, until_disconnect
 from shardqa.api.state import Shared, State
@@ -33,21 +33,18 @@ FORM_SCHEMA = {
     "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}},
     "required": ["file"],
 }
+BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 PRIVATE = {"Cache-Control": "private, max-age=300"}
-FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
-}
-PAGE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}}
-}
+FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": BINARY}}}
+PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": BINARY}}}
 Name = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
 Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 
-@router.get("/formats", summary="List the formats of files", dependencies=[needs("ask")])
+@router.get("/formats", **operation("ask", "List the formats of files"))
 async def get_formats() -> Formats:
     """Each may be gzipped (`.gz`)."""
     return Formats(formats=[FileFormat(title=one.title, suffixes=list(one.suffixes)) for one in formats.FORMATS])
@@ -55,8 +52,6 @@ async def get_formats() -> Formats:
 
 @router.put(
     "/files/{name:path}",
-    summary="Add a file",
-    dependencies=[needs("ingest")],
     max_body_size=MAX_DOCUMENTS_BODY,
     status_code=201,
     responses={
@@ -64,12 +59,8 @@ async def get_formats() -> Formats:
         201: {"model": FileOutcome, "description": "Added or changed"},
         207: {"model": FileOutcome, "description": "A part was left out, with the reason"},
     },
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
+    openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": BINARY}}},
+    **operation("ingest", "Add a file"),
 )
 async def put_file(
     request: Request,
@@ -88,13 +79,7 @@ async def put_file(
     return as_json(outcome, _status(outcome))
 
 
-@router.get(
-    "/files/{name:path}",
-    summary="Download a file",
-    dependencies=[needs("ask")],
-    response_class=Response,
-    responses=FILE,
-)
+@router.get("/files/{name:path}", response_class=Response, responses=FILE, **operation("ask", "Download a file"))
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The file that a document was read from, as it was uploaded. 404 where none is kept."""
     document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
@@ -102,9 +87,7 @@ async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus =
     return revalidated(request, content, {"Content-Disposition": disposition, **PRIVATE}, "application/octet-stream")
 
 
-@router.get(
-    "/pages/{name:path}", summary="Show a page", dependencies=[needs("ask")], response_class=Response, responses=PAGE
-)
+@router.get("/pages/{name:path}", response_class=Response, responses=PAGE, **operation("ask", "Show a page"))
 async def get_page(
     name: Name,
     request: Request,
@@ -134,8 +117,6 @@ def _page_of(document: Document, start: int) -> tuple[int, str]:
 
 @router.post(
     "/files",
-    summary="Add files by a form",
-    dependencies=[needs("ingest")],
     max_body_size=MAX_DOCUMENTS_BODY,
     responses={
         200: {"model": SentFiles, "description": "All were taken"},
@@ -143,6 +124,7 @@ def _page_of(document: Document, start: int) -> tuple[int, str]:
         207: {"model": SentFiles, "description": "Some were refused, or a part was left out"},
     },
     openapi_extra={"requestBody": {"required": True, "content": {FORM: {"schema": FORM_SCHEMA}}}},
+    **operation("ingest", "Add files by a form"),
 )
 async def post_files(
     request: Request,

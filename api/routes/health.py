@@ -1,15 +1,19 @@
 """/healthz, /readyz and /metrics: for what watches the process. They are served however busy it is."""
 
 import asyncio
+from collections.abc import Sequence
 
 from fastapi import APIRouter
 from fastapi.responses import Response
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric
 
 import shardqa
-from shardqa.api import bearer, corpus_metrics, model_metrics, node_metrics, registration_metrics
-from shardqa.api.gate import OPEN, Route, needs
+from shardqa.api import bearer
+from shardqa.api.gate import OPEN, Route, operation
+from shardqa.api.metrics import exposition
+from shardqa.api.shard_metrics import of_corpora, of_models, of_registrations, of_workers
 from shardqa.api.state import Shared
+from shardqa.engine.activity import WorkerState
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Health, Ready, Version
 
@@ -35,20 +39,22 @@ async def readyz(state: Shared) -> Ready:
     return Ready(status="degraded" if missing else "ready", problems=missing)
 
 
-@router.get("/metrics", summary="Prometheus metrics", response_class=Response, dependencies=[needs("metrics")])
+@router.get("/metrics", response_class=Response, **operation("metrics", "Prometheus metrics"))
 async def metrics(state: Shared) -> Response:
     """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves.
 
     With a key for some corpora or documents, the sizes of these alone.
     """
-    own, engine, counts = state.metrics.text(), state.connection.connected, None
     if not bearer.sees_all():
-        return Response(
-            corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
-        )
+        return _plain(exposition(of_corpora((await state.engine.corpora()).corpora)))
+    engine, families = state.connection.connected, list[Metric]()
+    workers: Sequence[WorkerState] = ()
     if engine is not None:
         counts, corpora = await asyncio.gather(engine.activity.counts(), engine.catalogue.corpora())
-        own += registration_metrics.text(counts.registrations) + model_metrics.text(counts.models)
-        own += corpus_metrics.text(corpora.corpora)
-    own += node_metrics.text(counts.workers if counts else [], state.settings.model)
-    return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        families += [*of_registrations(counts.registrations), *of_models(counts.models), *of_corpora(corpora.corpora)]
+        workers = counts.workers
+    return _plain(state.metrics.text() + exposition([*families, *of_workers(workers, state.settings.model)]))
+
+
+def _plain(text: bytes) -> Response:
+    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)

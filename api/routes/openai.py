@@ -14,8 +14,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from shardqa.api import problems, streaming
-from shardqa.api.gate import Route, needs
-from shardqa.api.requests import JSON, taking, until_disconnect
+from shardqa.api.gate import Route, operation
+from shardqa.api.requests import JSON, until_disconnect
 from shardqa.api.state import Shared
 from shardqa.http_schema import Question
 from shardqa.schema import Answer
@@ -49,27 +49,22 @@ class ChatRequest(BaseModel):
     stream: bool = False
 
 
-@router.get("/models", summary="The corpora as models", dependencies=[needs("ask")])
+@router.get("/models", **operation("ask", "The corpora as models"))
 async def get_models(state: Shared) -> dict[str, Any]:
     corpora = await state.engine.corpora()
     data = [{"id": one.name, "object": "model", "created": 0, "owned_by": "shardqa"} for one in corpora.corpora]
     return {"object": "list", "data": data}
 
 
-@router.post(
-    "/chat/completions", response_model=None, summary="Ask as a chat", dependencies=[needs("ask"), taking(JSON)]
-)
+@router.post("/chat/completions", **operation("ask", "Ask as a chat", takes=(JSON,)))
 async def post_completions(chat: ChatRequest, request: Request, state: Shared) -> Response:
     text = next((message.text for message in reversed(chat.messages) if message.role == "user"), "")
     question = Question(question=text.strip(), corpus=chat.model)
     answer = await until_disconnect(request, state.engine.ask(question))
     state.metrics.observe(answer)
     message = {"role": "assistant", **_message(answer)}
-    head = {
-        "id": f"chatcmpl-{problems.request_id(request.scope)}",
-        "created": int(time.time()),
-        "model": answer.corpus,
-    }
+    chat_id = f"chatcmpl-{problems.request_id(request.scope)}"
+    head = {"id": chat_id, "created": int(time.time()), "model": answer.corpus}
     if chat.stream:
         return Response(_events(head, message), media_type=streaming.EVENTS, headers=streaming.HEADERS)
     choice = {"index": 0, "message": {**message, "refusal": None}, "logprobs": None, "finish_reason": "stop"}
@@ -108,13 +103,7 @@ def _message(answer: Answer) -> dict[str, Any]:
 def _events(head: dict[str, Any], message: dict[str, Any]) -> str:
     """Returns the whole answer as one delta of a stream: it is there at once."""
     deltas: list[tuple[dict[str, Any], str | None]] = [(message, None), ({}, "stop")]
-    chunks = [
-        {
-            **head,
-            "object": "chat.completion.chunk",
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": end}],
-        }
-        for delta, end in deltas
-    ]
+    choices = ({"index": 0, "delta": delta, "logprobs": None, "finish_reason": end} for delta, end in deltas)
+    chunks = ({**head, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices)
     lines = [json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])

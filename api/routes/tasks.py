@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from shardqa.api import problems, streaming
-from shardqa.api.gate import Route, needs
+from shardqa.api.gate import Route, operation
 from shardqa.api.requests import as_json
 from shardqa.api.state import Shared, State
 from shardqa.http_schema import Task, Tasks
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 Id = Annotated[str, Path(description="The task's id.")]
 
 
-@router.get("/tasks", response_model=Tasks, summary="List tasks", dependencies=[needs("ingest")])
+@router.get("/tasks", **operation("ingest", "List tasks", Tasks))
 async def get_tasks(
     state: Shared, corpus: Annotated[str | None, Query(description="Without it, the default corpus.")] = None
 ) -> Response:
@@ -32,10 +32,8 @@ async def get_tasks(
 
 @router.get(
     "/tasks/{id}",
-    response_model=Task,
-    summary="Look at a task",
-    dependencies=[needs("ingest")],
     responses={200: {"content": {streaming.EVENTS: {"schema": {"type": "string"}}}}},
+    **operation("ingest", "Look at a task", Task),
 )
 async def get_task(id: Id, request: Request, state: Shared) -> Response:
     """Tells how far it is. With `Accept: text/event-stream`, `step` for each change until its end, then `task`."""
@@ -49,7 +47,7 @@ async def get_task(id: Id, request: Request, state: Shared) -> Response:
     )
 
 
-@router.delete("/tasks/{id}", response_model=Task, summary="Cancel a task", dependencies=[needs("ingest")])
+@router.delete("/tasks/{id}", **operation("ingest", "Cancel a task", Task))
 async def delete_task(id: Id, state: Shared) -> Response:
     """It ends within seconds; what it has done stays. One that has ended stays as it is."""
     return as_json(await state.engine.tasks.cancel(id), without_none=True)

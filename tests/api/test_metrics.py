@@ -2,8 +2,8 @@
 
 import httpx
 
-from shardqa.api import corpus_metrics, registration_metrics
-from shardqa.api.corpus_metrics import MAX_CORPORA
+from shardqa.api.metrics import exposition
+from shardqa.api.shard_metrics import MAX_CORPORA, of_corpora, of_registrations
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine.activity import registrations_of
 from shardqa.schema import CorpusInfo
@@ -20,20 +20,20 @@ def corpus(name: str, passages: int, encoded: int | None = None) -> CorpusInfo:
 
 
 def test_each_corpus_has_its_sizes_and_vectors_where_there_is_an_encoder() -> None:
-    text = corpus_metrics.text([corpus("news", 12, encoded=5)]).decode()
+    text = exposition(of_corpora([corpus("news", 12, encoded=5)])).decode()
     for name, size in (("documents", "1.0"), ("passages", "12.0"), ("bytes", "10.0"), ("encoded", "5.0")):
         assert f'shardqa_corpus_{name}{{corpus="news"}} {size}' in text
-    assert "shardqa_corpus_encoded{" not in corpus_metrics.text([corpus("news", 12)]).decode()
+    assert "shardqa_corpus_encoded{" not in exposition(of_corpora([corpus("news", 12)])).decode()
 
 
 def test_the_largest_corpora_alone_have_series() -> None:
-    text = corpus_metrics.text([corpus(f"c{number}", number) for number in range(1, MAX_CORPORA + 3)]).decode()
+    text = exposition(of_corpora([corpus(f"c{number}", number) for number in range(1, MAX_CORPORA + 3)])).decode()
     assert 'shardqa_corpus_passages{corpus="c3"}' in text
     assert 'shardqa_corpus_passages{corpus="c2"}' not in text
 
 
 def test_a_line_of_info_becomes_metrics_of_its_registration_and_node() -> None:
-    text = registration_metrics.text(registrations_of("a:1", INFO)).decode()
+    text = exposition(of_registrations(registrations_of("a:1", INFO))).decode()
     place = 'node="a:1",registration="Rank"'
     for line in (
         f"shardqa_registration_triggered_total{{{place}}} 7.0",
@@ -48,7 +48,7 @@ def test_a_line_of_info_becomes_metrics_of_its_registration_and_node() -> None:
 
 def test_registrations_of_one_name_on_a_node_count_together() -> None:
     counts = [counts for node in ("a:1", "a:1", "b:1") for counts in registrations_of(node, INFO)]
-    text = registration_metrics.text(counts).decode()
+    text = exposition(of_registrations(counts)).decode()
     assert 'shardqa_registration_triggered_total{node="a:1",registration="Rank"} 14.0' in text
     assert 'shardqa_registration_triggered_total{node="b:1",registration="Rank"} 7.0' in text
 

@@ -22,8 +22,8 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Metric
 
-from shardqa.api import model_metrics, node_metrics, registration_metrics
-from shardqa.api.metrics import Metrics
+from shardqa.api import shard_metrics
+from shardqa.api.metrics import Metrics, exposition
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
 from shardqa.engine.activity import BOUNDS, ModelRuns, RegistrationCounts, WorkerState, registrations_of
@@ -39,10 +39,10 @@ EXPOSURE = 20  # tenths, of systemd's 0 to 100: below 30 it says OK
 
 
 def tool(name: str) -> str:
-    """A program of Prometheus' package, in PATH or where `make setup-test` puts it."""
+    """A program of Prometheus' package or Helm, in PATH or where `make setup-test` puts it."""
     found = shutil.which(name) or shutil.which(name, path=str(ROOT / ".venv" / "prometheus"))
     if found is None:
-        pytest.skip(f"{name} is not here; .ci/promtool .venv/prometheus fetches it")
+        pytest.skip(f"{name} is not here; .ci/{'helm' if name == 'helm' else 'promtool'} .venv/prometheus fetches it")
     return found
 
 
@@ -73,7 +73,11 @@ def alerts() -> list[dict[str, Any]]:
 
 def families() -> list[Metric]:
     """All that /metrics tells but the corpora, which have no panel."""
-    shards = [*registration_metrics.families([]), *model_metrics.families([]), *node_metrics.families([], "")]
+    shards = [
+        *shard_metrics.of_registrations([]),
+        *shard_metrics.of_models([model_runs(0)]),
+        *shard_metrics.of_workers([], ""),
+    ]
     return [*Metrics().registry.collect(), *shards]
 
 
@@ -221,9 +225,9 @@ def serving(metrics: Metrics) -> Iterator[str]:
         def do_GET(self) -> None:
             serve(metrics)
             scrapes.append(1)
-            body = metrics.text() + registration_metrics.text(registrations(len(scrapes)))
-            body += model_metrics.text([model_runs(len(scrapes))])
-            body += node_metrics.text([WorkerState("node:1", True, len(scrapes), 0, 1)], "reader")
+            body = metrics.text() + exposition(shard_metrics.of_registrations(registrations(len(scrapes))))
+            body += exposition(shard_metrics.of_models([model_runs(len(scrapes))]))
+            body += exposition(shard_metrics.of_workers([WorkerState("node:1", True, len(scrapes), 0, 1)], "reader"))
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.send_header("content-length", str(len(body)))

@@ -27,11 +27,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "prepare": ("prepare", "prepare"),
         "module-path": ("prepare", "module_path"),
     },
-    "Ask": {
-        "ask": ("ask", "ask"),
-        "search": ("documents", "search"),
-        "mcp": ("mcp", "mcp"),
-    },
+    "Ask": {"ask": ("ask", "ask"), "search": ("documents", "search"), "mcp": ("mcp", "mcp")},
     "Documents": {
         "ingest": ("ingest", "ingest_"),
         "ls": ("documents", "ls"),
@@ -48,11 +44,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("backup", "backup"),
         "restore": ("backup", "restore_"),
     },
-    "Models": {
-        "models": ("models", "app"),
-        "dense": ("dense", "app"),
-        "gears": ("gears.app", "app"),
-    },
+    "Models": {"models": ("models", "app"), "dense": ("dense", "app"), "gears": ("gears.app", "app")},
 }
 VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
 HELP = ["-h", "--help"]

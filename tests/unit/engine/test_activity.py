@@ -1,6 +1,7 @@
 """INFO of models, read for /metrics."""
 
-from shardqa.api import model_metrics
+from shardqa.api.metrics import exposition
+from shardqa.api.shard_metrics import of_models
 from shardqa.engine.activity import MAX_MODELS, WorkerState, models_of, worker_of
 
 LINE = "requests=4,errors=1,runs=2,rows=5,mean_batch=2.50,max_batch=3,queue_us=1/0/0/0/0/0/0/3,run_us=0/2/0/0/0/0/0/0"
@@ -28,7 +29,7 @@ def test_of_very_many_models_only_some_are_told() -> None:
 
 
 def test_models_become_counters_and_cumulative_histograms() -> None:
-    lines = model_metrics.text(models_of("here:1", INFO)).decode().splitlines()
+    lines = exposition(of_models(models_of("here:1", INFO))).decode().splitlines()
     labels = '{model="m_{a}",node="here:1"}'
     for name, value in (("requests_total", 4), ("errors_total", 1), ("runs_total", 2), ("rows_total", 5)):
         assert f"shardqa_model_{name}{labels} {value}.0" in lines, lines
@@ -39,7 +40,7 @@ def test_models_become_counters_and_cumulative_histograms() -> None:
 
 
 def test_where_no_model_has_run_nothing_is_told() -> None:
-    assert model_metrics.text([]) == b""
+    assert exposition(of_models([])) == b""
     assert models_of("here:1", "shardqa_models:0\r\n") == []
 
 
