@@ -21,7 +21,7 @@ class AuthorizedDocuments:
 
     async def get(self, corpus: str, document: str) -> Document | None:
         own = await self._engine.documents.get(bearer.check(corpus), document)
-        return own if own is not None and bearer.sees(own.title, own.metadata) else None
+        return own if own is not None and bearer.sees(own) else None
 
     async def file(self, corpus: str, id: str) -> tuple[Document, bytes]:
         """Returns a document that the bearer sees, and its file. Raises NotAllowed, UnknownDocument, NoFile."""

@@ -19,6 +19,7 @@ from shardqa.schema import (
     Corpora,
     Dropping,
     Explanation,
+    Facets,
     OneCorpus,
     SearchResult,
     SearchTiming,
@@ -41,17 +42,8 @@ class AuthorizedEngine:
         return await self._engine.words.expand(replace(question, corpora=tuple(map(bearer.check, names))))
 
     def _question(self, request: http_schema.Question, corpus: CorporaChoice) -> Question:
-        return self._engine.question(
-            request.question,
-            corpus=corpus,
-            k=request.k,
-            n_best=request.n_best,
-            min_score=request.min_score,
-            answer_when=request.answer_when,
-            form=request.form,
-            fresh=request.fresh,
-            filter=bearer.view(request.filter),
-        )
+        choices = {**dict(request), "corpus": corpus, "filter": bearer.view(request.filter)}
+        return self._engine.question(choices.pop("question"), **choices)
 
     async def ask(self, request: http_schema.Question, on_step: Callable[[Step], None] | None = None) -> Answer:
         question = await self._asked(self._question(request, request.corpus), request.corpus)
@@ -92,6 +84,9 @@ class AuthorizedEngine:
 
     async def suggestions(self, corpus: str) -> Suggestions:
         return await self._engine.suggesting.of(bearer.check(corpus), bearer.view())
+
+    async def facets(self, corpus: str) -> Facets:
+        return await self._engine.catalogue.facets(bearer.check(corpus), bearer.view())
 
     async def cluster(self) -> ClusterInfo:
         """Returns the nodes; they count the corpora and documents that the key is for."""

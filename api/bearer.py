@@ -1,13 +1,13 @@
 """The bearer of a request's key, and what it may see: corpora, and of their documents those that its filter shows."""
 
 from contextvars import ContextVar
-from typing import Any
 
 from shardqa import filters
 from shardqa.api import problems
 from shardqa.api.faults import NotAllowed
 from shardqa.engine.api_keys import ApiKey
 from shardqa.filters import DocumentFilter, View
+from shardqa.schema import Document
 
 key: ContextVar[ApiKey | None] = ContextVar("key")
 """The key of a request that has passed the gate; None where no key is needed. Nobody else has an engine."""
@@ -35,9 +35,9 @@ def view(wish: DocumentFilter | None = None) -> DocumentFilter | None:
     return filter_ if wish is None else DocumentFilter(all=[filter_, wish])
 
 
-def sees(title: str, metadata: dict[str, Any]) -> bool:
-    filter_ = view()
-    return filter_ is None or filters.holds(filters.parse(filters.canonical(filter_)), title, metadata)
+def sees(document: Document) -> bool:
+    clauses = filters.parse(filters.canonical(view()))
+    return filters.holds(clauses, document.title, document.source, document.metadata)
 
 
 def sees_all() -> bool:

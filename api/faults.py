@@ -56,6 +56,13 @@ class WrongOrigin(ShardqaError):
     status = 403
 
 
+class DocumentChanged(ShardqaError):
+    """The document is not the one that If-Match names."""
+
+    code = "document_changed"
+    status = 412
+
+
 class SlowBody(ShardqaError):
     """The body did not arrive in time."""
 

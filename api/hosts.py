@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from shardqa.api import problems
 from shardqa.api.faults import WrongHost, WrongOrigin
 
+TAKEN = ("Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "If-Match")  # headers of pages
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -71,8 +72,8 @@ class CrossOrigin(CORSMiddleware):
         super().__init__(
             app,
             allow_origins=origins,
-            allow_methods=("GET", "HEAD", "POST", "PUT", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "If-None-Match"),
+            allow_methods=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=TAKEN,
             expose_headers=("X-Request-Id", "Retry-After", "Location", "ETag", "RateLimit", "RateLimit-Policy"),
         )
 
@@ -84,7 +85,7 @@ class CrossOrigin(CORSMiddleware):
         return _Refusal(
             WrongOrigin(
                 f"a page of {problems.shown(origin)!r} may not send {problems.shown(method)} with its headers; name it "
-                "in SHARDQA_HTTP_ORIGINS, and send Authorization, Content-Type, Idempotency-Key and If-None-Match alone"
+                f"in SHARDQA_HTTP_ORIGINS, and send {', '.join(TAKEN)} alone"
             )
         )
 

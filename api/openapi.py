@@ -1,7 +1,9 @@
 """The OpenAPI description: FastAPI's, with problems as the errors of every operation and the list of their codes."""
 
+from pathlib import Path
 from typing import Any, get_args
 
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
@@ -20,22 +22,9 @@ DESCRIPTION = (
 )
 REF = "#/components/schemas/{model}"
 SERVERS = [{"url": "/", "description": "The server that this description comes from"}]
-QUESTION = {"question": "Who designed UTF-8?", "corpus": "seeds"}
-EXAMPLES: dict[str, dict[str, Any]] = {  # of JSON bodies, by the path of their POST
-    "/v1/ask": {**QUESTION, "n_best": 3},
-    "/v1/ask/batch": {"questions": [QUESTION, {"question": "How deep is Lake Ysolde?", "corpus": "seeds"}]},
-    "/v1/search": {**QUESTION, "limit": 10},
-    "/v1/explain": {**QUESTION, "k": 5},
-    "/v1/documents": {
-        "id": "mill",
-        "corpus": "examples",
-        "title": "The mill",
-        "text": "Ada Holm built the mill in 1871.",
-        "metadata": {"year": 1871},
-    },
-}
-
-
+# By `METHOD path`: of `parameters`, the `request`'s body and the `response`, as a server gave it.
+EXAMPLES: dict[str, dict[str, Any]] = orjson.loads((Path(__file__).parent / "examples.json").read_bytes())
+UNKNOWN = {"/v1/documents/{id}": "unknown_document", "/v1/tasks/{id}": "unknown_task", "/v1/pages/{name}": "no_file"}
 CHOICES = {"AnswerWhen": get_args(AnswerWhen), "FormChoice": get_args(FormChoice), "Form": get_args(Form)}
 
 
@@ -70,22 +59,50 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         schemas[model.__name__] = own
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    for operations in schema["paths"].values():
-        for operation in operations.values():
+    problems = {entry["code"]: entry for entry in problem_codes()}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
             if "security" in operation:
                 operation["security"].insert(0, {})  # without a key, as far as the settings allow it
             operation["responses"].pop("422", None)
-            operation["responses"]["default"] = {
-                "description": "A problem (RFC 9457)",
-                "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            }
-    for path, example in EXAMPLES.items():
-        schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
+            for code in _codes(path, method, operation):
+                operation["responses"][str(problems[code]["status"])] = {"$ref": f"#/components/responses/{code}"}
+            operation["responses"]["default"] = _problem("A problem (RFC 9457)")
+            _exemplify(operation, EXAMPLES.get(f"{method.upper()} {path}", {}))
+    schema["components"]["responses"] = {code: _problem(one["title"], one) for code, one in problems.items()}
     _name_choices(schema["paths"])
     _name_choices(schemas)
     schemas |= {name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()}
     schema["x-problems"] = problem_codes()
     return schema
+
+
+def _codes(path: str, method: str, operation: dict[str, Any]) -> list[str]:
+    """Lists the faults that an operation is likely to meet, one of a status."""
+    names = {one["name"] for one in operation.get("parameters", ())}
+    codes = ["key_wanted", "not_allowed", "too_many_requests", "cluster_unavailable"] * ("security" in operation)
+    codes += ["invalid_request"] if names or "requestBody" in operation else []
+    codes += ["body_too_large"] if "requestBody" in operation else []
+    codes += [UNKNOWN.get(path, "unknown_corpus")] if path in UNKNOWN or "corpus" in names else []
+    return [*codes, *(["document_changed"] if method == "patch" else [])]
+
+
+def _problem(description: str, entry: dict[str, Any] | None = None) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": {"$ref": REF.format(model=Problem.__name__)}}
+    if entry is not None:
+        content["example"] = {"type": f"/docs#{entry['code']}", "detail": entry["title"], "instance": "urn:…", **entry}
+    return {"description": description, "content": {MEDIA_TYPE: content}}
+
+
+def _exemplify(operation: dict[str, Any], example: dict[str, Any]) -> None:
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in example.get("parameters", {}):
+            parameter["example"] = example["parameters"][parameter["name"]]
+    if "request" in example:
+        operation["requestBody"]["content"]["application/json"]["example"] = example["request"]
+    if "response" in example:
+        first = min(status for status in operation["responses"] if status.startswith("2"))
+        operation["responses"][first]["content"]["application/json"]["example"] = example["response"]
 
 
 def _name_choices(schema: Any) -> None:

@@ -74,10 +74,14 @@ def as_json(
 def revalidated(request: Request, body: str | bytes, headers: Mapping[str, str], media_type: str) -> Response:
     """Returns the reply with a weak ETag (gzip may come between); 304 where the client has the same."""
     content = body.encode() if isinstance(body, str) else body
-    tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
+    tag = etag(content)
     fields = {"ETag": tag, "Cache-Control": "private, no-cache", **headers}
     tags = {one.strip() for one in request.headers.get("if-none-match", "").split(",")}
     return Response(status_code=304, headers=fields) if tag in tags else Response(content, 200, fields, media_type)
+
+
+def etag(content: bytes) -> str:
+    return f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

@@ -38,9 +38,9 @@ class Fields:
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
-        """Digests what passages are made of: title, text, places, metadata and the way of splitting."""
+        """Digests what passages are made of: title, text, places, source, metadata and the way of splitting."""
         digest = blake2b(str(splitting.VERSION).encode(), digest_size=16)
-        for part in (self.title, self.text, self.places, self.metadata):
+        for part in (self.title, self.text, self.places, self.source, self.metadata):
             content = part.encode()
             digest.update(b"\0%d\0" % len(content) + content)
         return digest.hexdigest()

@@ -89,6 +89,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Embed": question(Embed(runtime, encoder).embed),
         "Dense": switches.dense,
         "Corpora": corpora.corpora,
+        "Facets": corpora.facets,
         "Shard": corpora.shard,
         "Documents": Documents(runtime, sync).documents,
         "Drop": Drop(runtime, sync, lexical, bridgeless).drop,

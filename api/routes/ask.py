@@ -11,9 +11,9 @@ from shardqa import filters
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
-from shardqa.api.gate import needs
+from shardqa.api.gate import operation
 from shardqa.api.reply_cache import CachedRoute
-from shardqa.api.requests import JSON, as_json, taking, until_disconnect
+from shardqa.api.requests import JSON, as_json, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.http_schema import Answers, Asked, Question, Questions
@@ -30,13 +30,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
 
 
-@router.post(
-    "/ask",
-    response_model=Answer,
-    responses=EVENTS,
-    summary="Ask a question",
-    dependencies=[needs("ask"), taking(JSON)],
-)
+@router.post("/ask", responses=EVENTS, **operation("ask", "Ask a question", Answer, takes=(JSON,)))
 async def post_ask(question: Question, request: Request, state: Shared) -> Response:
     """A span of a document, sentences of one, or a list. `text[start:end]` of each of `parts` is its text, counted in
     characters (code points).
@@ -44,16 +38,12 @@ async def post_ask(question: Question, request: Request, state: Shared) -> Respo
     Where no answer is sure, `no_answer` is true and `answer` is null: `parts` are then the sentences that come nearest,
     and `n_best` the best guesses. Without parts the documents don't say.
     """
-    return await _ask(question, request, state)
+    if streaming.wanted(request.scope):
+        return await _stream(question, request, state)
+    return as_json(await until_disconnect(request, _answer(question, state)))
 
 
-@router.get(
-    "/ask",
-    response_model=Answer,
-    responses=EVENTS,
-    summary="Ask a question by address",
-    dependencies=[needs("ask")],
-)
+@router.get("/ask", responses=EVENTS, **operation("ask", "Ask a question by address", Answer))
 async def get_ask(
     request: Request,
     state: Shared,
@@ -79,17 +69,12 @@ async def get_ask(
         answer_when=answer_when,
         form=form,
         fresh=fresh,
-        filter=filters.of_text(filter) if filter is not None else None,
+        filter=filters.of_text(filter),
     )
-    return await _ask(question, request, state)
+    return await post_ask(question, request, state)
 
 
-@router.post(
-    "/ask/batch",
-    response_model=Answers,
-    summary="Ask many questions",
-    dependencies=[needs("ask"), taking(JSON)],
-)
+@router.post("/ask/batch", **operation("ask", "Ask many questions", Answers, takes=(JSON,)))
 async def post_batch(batch: Questions, request: Request, state: Shared) -> Response:
     """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
     return await until_disconnect(request, _ask_all(batch.questions, request, state))
@@ -110,12 +95,6 @@ async def _ask_all(questions: list[Question], request: Request, state: State) ->
 
     results = await asyncio.gather(*(outcome(question) for question in questions))
     return as_json(Answers(results=results))
-
-
-async def _ask(question: Question, request: Request, state: State) -> Response:
-    if streaming.wanted(request.scope):
-        return await _stream(question, request, state)
-    return as_json(await until_disconnect(request, _answer(question, state)))
 
 
 async def _answer(question: Question, state: State, on_step: Callable[[Step], None] | None = None) -> Answer:

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from shardqa.api.gate import Route, needs
+from shardqa.api.gate import Route, operation
 from shardqa.api.requests import as_json
 from shardqa.api.state import Shared
 from shardqa.http_schema import CorpusWords, Listed
-from shardqa.schema import Dropping, OneCorpus, Suggestions
+from shardqa.schema import Dropping, Facets, OneCorpus, Suggestions
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 Name = Annotated[str, Path(description="The corpus.")]
 
 
-@router.get("/corpora", response_model=Listed, summary="List the corpora", dependencies=[needs("ask")])
+@router.get("/corpora", **operation("ask", "List the corpora", Listed))
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
     corpora = await state.engine.corpora()
@@ -26,19 +26,13 @@ async def get_corpora(state: Shared) -> Response:
     return as_json(answer)
 
 
-@router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus", dependencies=[needs("ask")])
+@router.get("/corpora/{corpus}", **operation("ask", "Look at a corpus", OneCorpus))
 async def get_corpus(corpus: Name, state: Shared) -> Response:
     """The sizes of a corpus, or how far its removal is; 404 once it is gone."""
     return as_json(await state.engine.corpus(corpus))
 
 
-@router.delete(
-    "/corpora/{corpus}",
-    status_code=202,
-    response_model=Dropping,
-    summary="Drop a corpus",
-    dependencies=[needs("admin")],
-)
+@router.delete("/corpora/{corpus}", status_code=202, **operation("admin", "Drop a corpus", Dropping))
 async def delete_corpus(corpus: Name, state: Shared) -> Response:
     """It can't be asked from the reply on. Its documents are removed in small slices.
 
@@ -47,24 +41,25 @@ async def delete_corpus(corpus: Name, state: Shared) -> Response:
     return as_json(await state.engine.drop(corpus), 202, {"Location": f"/v1/corpora/{corpus}"})
 
 
-@router.get(
-    "/corpora/{corpus}/suggestions",
-    response_model=Suggestions,
-    summary="Suggest what to ask about",
-    dependencies=[needs("ask")],
-)
+@router.get("/corpora/{corpus}/suggestions", **operation("ask", "Suggest what to ask about", Suggestions))
 async def get_suggestions(corpus: Name, state: Shared) -> Response:
     """Titles and headings of the corpus' first documents."""
     return as_json(await state.engine.suggestions(corpus))
 
 
-@router.get("/corpora/{corpus}/words", summary="Read a corpus' words", dependencies=[needs("ingest")])
+@router.get("/corpora/{corpus}/facets", **operation("ask", "Count documents by folder and tag", Facets))
+async def get_facets(corpus: Name, state: Shared) -> Response:
+    """What `filter` can narrow a question to: a folder by `source`, a tag by `metadata.tags`; 200 of each at most."""
+    return as_json(await state.engine.facets(corpus))
+
+
+@router.get("/corpora/{corpus}/words", **operation("ingest", "Read a corpus' words"))
 async def get_words(corpus: Name, state: Shared) -> CorpusWords:
     """Synonyms and pinned answers of the corpus; none where nobody gave it any."""
     return await state.engine.words(corpus)
 
 
-@router.put("/corpora/{corpus}/words", summary="Give a corpus its words", dependencies=[needs("ingest")])
+@router.put("/corpora/{corpus}/words", **operation("ingest", "Give a corpus its words"))
 async def put_words(corpus: Name, words: CorpusWords, state: Shared) -> CorpusWords:
     """All of them, in place of those before. Other processes go on with older ones for 5 seconds."""
     await state.engine.store_words(corpus, words)

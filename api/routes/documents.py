@@ -10,18 +10,22 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 
 from shardqa.api import problems
-from shardqa.api.faults import BadJson, DuplicateDocument
-from shardqa.api.gate import Route, needs
+from shardqa.api.faults import BadJson, DocumentChanged, DuplicateDocument
+from shardqa.api.gate import Route, operation
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import JSON, LINES, as_json, content_type, revalidated, taking, until_disconnect
+from shardqa.api.requests import JSON, LINES, as_json, content_type, etag, revalidated, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
-from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes, StoredDocument
+from shardqa.http_schema import DocumentChanges, FieldError, NewDocument, Outcome, Outcomes, StoredDocument
 from shardqa.schema import Document, DocumentList, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
 LINES_AT_ONCE = 256  # lines whose documents are on their way to shards
+NEW = {"$ref": "#/components/schemas/NewDocument"}
+MANY = {"type": "array", "items": NEW, "minItems": 1, "maxItems": MAX_DOCUMENTS}
+LINE = {"schema": {"type": "string", "description": "A NewDocument on each line"}}
+BODY = {"required": True, "content": {JSON: {"schema": {"oneOf": [NEW, MANY]}}, LINES: LINE}}
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
@@ -34,8 +38,6 @@ CorpusOfAll = Annotated[
 
 @router.post(
     "/documents",
-    summary="Add documents",
-    dependencies=[needs("ingest"), taking(JSON, LINES)],
     max_body_size=MAX_DOCUMENTS_BODY,
     status_code=201,
     responses={
@@ -47,27 +49,8 @@ CorpusOfAll = Annotated[
         201: {"model": Ingested, "description": "Added or changed"},
         207: {"model": Outcomes, "description": "A list of which some were refused"},
     },
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "oneOf": [
-                            {"$ref": "#/components/schemas/NewDocument"},
-                            {
-                                "type": "array",
-                                "items": {"$ref": "#/components/schemas/NewDocument"},
-                                "minItems": 1,
-                                "maxItems": MAX_DOCUMENTS,
-                            },
-                        ]
-                    }
-                },
-                LINES: {"schema": {"type": "string", "description": "A NewDocument on each line"}},
-            },
-        }
-    },
+    openapi_extra={"requestBody": BODY},
+    **operation("ingest", "Add documents", takes=(JSON, LINES)),
 )
 async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = None) -> Response:
     """One object, or a list of them. Each document can be asked about once its outcome is here.
@@ -83,7 +66,7 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
     return await until_disconnect(request, _add_one(content, name, request, state))
 
 
-@router.get("/documents", response_model=DocumentList, summary="List documents", dependencies=[needs("ask")])
+@router.get("/documents", **operation("ask", "List documents", DocumentList))
 async def get_documents(
     state: Shared,
     corpus: Corpus = None,
@@ -97,20 +80,27 @@ async def get_documents(
     return as_json(await state.engine.documents.page(state.corpus_of(corpus), cursor, limit))
 
 
-@router.get(
-    "/documents/{id:path}", response_model=StoredDocument, summary="Read a document", dependencies=[needs("ask")]
-)
+@router.get("/documents/{id:path}", **operation("ask", "Read a document", StoredDocument))
 async def get_document(id: DocumentId, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The whole document; an answer's `start` and `end` count the characters (code points) of its `text`."""
-    name = state.corpus_of(corpus)
-    document = await state.engine.documents.get(name, id)
-    if document is None:
-        raise _unknown(id, name)
-    reply = StoredDocument(**dict(document), has_file=await state.engine.documents.has_file(name, document))
-    return revalidated(request, reply.model_dump_json(), {}, "application/json")
+    _, body = await _stored(id, state.corpus_of(corpus), state)
+    return revalidated(request, body, {}, JSON)
 
 
-@router.delete("/documents/{id:path}", status_code=204, summary="Delete a document", dependencies=[needs("ingest")])
+@router.patch(
+    "/documents/{id:path}", **operation("ingest", "Change what is known of a document", Ingested, takes=(JSON,))
+)
+async def patch_document(
+    id: DocumentId, changes: DocumentChanges, request: Request, state: Shared, corpus: Corpus = None
+) -> Response:
+    """Its title, source and metadata, without its text. With `If-Match` only while it has that `ETag`, else 412."""
+    document, body = await _stored(id, state.corpus_of(corpus), state)
+    if request.headers.get("if-match", "*").strip() not in ("*", etag(body)):
+        raise DocumentChanged(f"document {problems.shown(id)!r} has another ETag now: somebody has changed it")
+    return as_json(await _put(changes.of(document), state))
+
+
+@router.delete("/documents/{id:path}", status_code=204, **operation("ingest", "Delete a document"))
 async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """Removes the document with its passages; answers that came from it are gone with it."""
     name = state.corpus_of(corpus)
@@ -118,6 +108,15 @@ async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) 
         raise _unknown(id, name)
     state.metrics.documents.labels("deleted").inc()
     return Response(status_code=204)
+
+
+async def _stored(id: str, corpus: str, state: State) -> tuple[Document, bytes]:
+    """Returns a document that the bearer sees, and it as the API shows it. Raises UnknownDocument."""
+    document = await state.engine.documents.get(corpus, id)
+    if document is None:
+        raise _unknown(id, corpus)
+    stored = StoredDocument(**dict(document), has_file=await state.engine.documents.has_file(corpus, document))
+    return document, stored.model_dump_json().encode()
 
 
 def _unknown(document: str, corpus: str) -> UnknownDocument:

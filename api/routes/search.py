@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
-from shardqa.api.gate import Route, needs
-from shardqa.api.requests import JSON, as_json, taking, until_disconnect
-from shardqa.api.state import Shared, State
+from shardqa.api.gate import Route, operation
+from shardqa.api.requests import JSON, as_json, until_disconnect
+from shardqa.api.state import Shared
 from shardqa.config import MAX_K
 from shardqa.http_schema import Explain, Search
 from shardqa.schema import Explanation, SearchResult
@@ -22,7 +22,7 @@ Where = Annotated[
 ]
 
 
-@router.get("/search", response_model=SearchResult, summary="Search passages by address", dependencies=[needs("ask")])
+@router.get("/search", **operation("ask", "Search passages by address", SearchResult))
 async def get_search(
     request: Request,
     state: Shared,
@@ -32,24 +32,20 @@ async def get_search(
     filter: Conditions = None,
 ) -> Response:
     """Searches as POST /v1/search does."""
-    return await _search(Search(question=q, corpus=corpus, limit=limit, filter=_parsed(filter)), request, state)
+    search = Search(question=q, corpus=corpus, limit=limit, filter=filters.of_text(filter))
+    return await post_search(search, request, state)
 
 
-@router.post(
-    "/search",
-    response_model=SearchResult,
-    summary="Search passages",
-    dependencies=[needs("ask"), taking(JSON)],
-)
+@router.post("/search", **operation("ask", "Search passages", SearchResult, takes=(JSON,)))
 async def post_search(search: Search, request: Request, state: Shared) -> Response:
     """The passages that rank best, unread. `highlights` are the question's words in the document, exact in characters.
 
     This is the ranking that questions are answered from.
     """
-    return await _search(search, request, state)
+    return as_json(await until_disconnect(request, state.engine.search(search)))
 
 
-@router.get("/explain", response_model=Explanation, summary="Explain an answer by address", dependencies=[needs("ask")])
+@router.get("/explain", **operation("ask", "Explain an answer by address", Explanation))
 async def get_explain(
     request: Request,
     state: Shared,
@@ -59,27 +55,11 @@ async def get_explain(
     filter: Conditions = None,
 ) -> Response:
     """Explains as POST /v1/explain does."""
-    return await _explain(Explain(question=q, corpus=corpus, k=k, filter=_parsed(filter)), request, state)
+    question = Explain(question=q, corpus=corpus, k=k, filter=filters.of_text(filter))
+    return await post_explain(question, request, state)
 
 
-@router.post(
-    "/explain",
-    response_model=Explanation,
-    summary="Explain an answer",
-    dependencies=[needs("ask"), taking(JSON)],
-)
+@router.post("/explain", **operation("ask", "Explain an answer", Explanation, takes=(JSON,)))
 async def post_explain(question: Explain, request: Request, state: Shared) -> Response:
     """The answer with all that it was made of: terms, ranks, the graph, spans with their logits, the score's parts."""
-    return await _explain(question, request, state)
-
-
-def _parsed(filter: str | None) -> filters.DocumentFilter | None:
-    return filters.of_text(filter) if filter is not None else None
-
-
-async def _search(search: Search, request: Request, state: State) -> Response:
-    return as_json(await until_disconnect(request, state.engine.search(search)))
-
-
-async def _explain(question: Explain, request: Request, state: State) -> Response:
     return as_json(await until_disconnect(request, state.engine.explain(question)))

@@ -1,14 +1,18 @@
-"""`Corpora`, `Shard`: what this shard holds.
+"""`Corpora`, `Facets`, `Shard`: what this shard holds.
 
 RG.TRIGGER Corpora [<view>]
+RG.TRIGGER Facets <corpus> [<view>]
 RG.TRIGGER Shard
 """
 
+import re
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 import orjson
 
+from shardqa import filters, keys
 from shardqa.errors import Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
@@ -18,6 +22,9 @@ from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.writes import refusal
 from shardqa.worker.runtime import Runtime
+
+MOST = 1_000  # folders or tags of one reply
+FOLDER = re.compile(r"(?<=[^/:])/")  # ends a folder of a source; not the slashes behind a scheme
 
 
 class Corpora:
@@ -43,6 +50,18 @@ class Corpora:
             for corpus, index in parts.items()
         }
         return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
+
+    async def facets(self, record: Record) -> str:
+        """Counts a corpus' documents by folder and by tag; of more than MOST, those with most documents."""
+        corpus, *view = arguments.words(record, "Facets <corpus> [<view>]", 1, 2)
+        await permissions.to_ask(self._runtime, keys.check_corpus(corpus))
+        await self._sync.synced()
+        index, folders = self._sync.index(corpus), Counter[str]()
+        for source, count in index.catalogue.counts(filters.SOURCE, "".join(view)).items():
+            folders.update({source[: slash.end()]: count for slash in FOLDER.finditer(source)})
+        tags = Counter(index.catalogue.counts(filters.METADATA + "tags", "".join(view)))
+        documents = index.sizes("".join(view)).documents
+        return self._reply(documents=documents, folders=_largest(folders), tags=_largest(tags))
 
     async def shard(self, record: Record) -> str:
         """Replies `indexing` while the shard reads its passages into its index, `passages` in it of the corpora that
@@ -78,3 +97,7 @@ class Corpora:
 
     def _reply(self, **fields: Any) -> str:
         return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()
+
+
+def _largest(counts: Counter[str]) -> dict[str, int]:
+    return {name: count for name, count in counts.most_common(MOST) if count}

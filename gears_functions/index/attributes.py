@@ -1,4 +1,4 @@
-"""Titles and metadata of a corpus' documents on one shard, inverted: which documents a filter lets through.
+"""Titles, sources and metadata of a corpus' documents on one shard, inverted: which documents a filter lets through.
 
 Postings by field and value; bounds go over a field's values in order, which are sorted when they are first needed.
 Owned by a Catalogue; one thread.
@@ -45,6 +45,8 @@ class _Field:
             return [value for one in operand if (value := filters.kind_of(one)) in self.documents]
         if test == "exists":
             return list(self.documents)
+        if test == "prefix":
+            return [value for value in self.documents if filters.begins(value, operand)]
         kind, place, is_above, is_inside = filters.bounds(test, operand)
         places, values = self._in_order().get(kind, ([], []))
         if is_above:
@@ -73,9 +75,10 @@ class Attributes:
         self._pairs: dict[str, frozenset[Pair]] = {}  # of each document
         self._documents: LRUCache[str, frozenset[str]] = LRUCache(REMEMBERED)  # by filter
 
-    def add(self, document: str, title: str, metadata_json: str) -> None:
+    def add(self, document: str, title: str, source: str, metadata_json: str) -> None:
         """Adds a document with its metadata as JSON."""
-        pairs = {(filters.TITLE, filters.kind_of(title)), *filters.values_of(metadata.unpack(metadata_json))}
+        heads = {(filters.TITLE, filters.kind_of(title)), (filters.SOURCE, filters.kind_of(source))}
+        pairs = {*heads, *filters.values_of(metadata.unpack(metadata_json))}
         self._pairs[document] = frozenset(pairs)
         for name, value in pairs:
             self._fields.setdefault(name, _Field()).add(value, document)
@@ -88,6 +91,11 @@ class Attributes:
             if not self._fields[name].documents:
                 del self._fields[name]
         self._documents.clear()
+
+    def counts(self, field: str, among: frozenset[str] | None) -> dict[str, int]:
+        """Returns how many documents have each text of a field; of those `among` alone, where it is given."""
+        texts = {value: ids.keys() for (kind, value), ids in self._field(field).documents.items() if kind == "text"}
+        return {value: len(ids if among is None else ids & among) for value, ids in texts.items()}
 
     def chosen(self, filter_: str, every: Callable[[], list[str]]) -> frozenset[str]:
         """Returns the documents that a canonical filter lets through; `every` returns all.

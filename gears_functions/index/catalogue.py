@@ -18,6 +18,7 @@ class DocumentInfo:
 
     size: int  # bytes of its text
     metadata: str  # JSON object, or nothing
+    source: str = ""
 
 
 class IndexCatalogue:
@@ -38,7 +39,7 @@ class IndexCatalogue:
         self.bytes += info.size - sizes[document]
         sizes[document] = info.size
         self._attributes.remove(document)
-        self._attributes.add(document, title, info.metadata)
+        self._attributes.add(document, title, info.source, info.metadata)
 
     def remove(self, document: str) -> None:
         bucket = keys.bucket(document)
@@ -50,6 +51,10 @@ class IndexCatalogue:
     def chosen(self, filter_: str) -> frozenset[str]:
         """Returns the ids of the documents that a canonical filter lets through. Raises BadFilter."""
         return self._attributes.chosen(filter_, self._every)
+
+    def counts(self, field: str, view: str = "") -> dict[str, int]:
+        """Returns how many documents that `view` shows have each text of a field (see filters). Raises BadFilter."""
+        return self._attributes.counts(field, self.chosen(view) if view else None)
 
     def _every(self) -> list[str]:
         return [one for ids in self._buckets.values() for one in ids]

@@ -52,9 +52,8 @@ class Parts:
                 f"document {key!r} of {size:,} bytes would take {total:,} in Redis, more than {GROWTH} times as many; "
                 "shorten its id and its headings, or split a text of marks and single letters"
             )
-        return cls(
-            fields.title, digest, passages, marks, paths, DocumentInfo(len(fields.text.encode()), fields.metadata)
-        )
+        info = DocumentInfo(len(fields.text.encode()), fields.metadata, fields.source)
+        return cls(fields.title, digest, passages, marks, paths, info)
 
     def frames(self) -> list[range]:
         """Returns the numbers of the passages that are written together, for each tick."""
@@ -80,7 +79,8 @@ class Parts:
             p, name = self.passages[n], (doc.corpus, doc.document, n)
             fields: dict[str, Argument] = {"places": self.places[n], "path": self.paths[n]}
             if not n:
-                fields |= {"title": self.title, "metadata": self.info.metadata, "bytes": self.info.size}
+                fields |= {"title": self.title, "source": self.info.source}
+                fields |= {"metadata": self.info.metadata, "bytes": self.info.size}
             values = {
                 "text": p.text,
                 "start": p.start,
@@ -88,7 +88,7 @@ class Parts:
                 **{name: one for name, one in fields.items() if one},
             }
             if not is_new:
-                commands.append(("HDEL", keys.passage(*name), "title", *fields))  # of an earlier text
+                commands.append(("HDEL", keys.passage(*name), "title", "source", *fields))  # of an earlier text
             commands.append(("HSET", keys.passage(*name), *(word for pair in values.items() for word in pair)))
             commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
         return commands

@@ -65,7 +65,7 @@ class DocumentWriter:
         digest = await asyncio.to_thread(fields.digest)
         if before.digest == digest and before.passages is not None:
             if first and document_hash.encoded(fields) != before.fields:
-                await self.write_quietly(first)  # the source may change alone: no passage depends on it
+                await self.write_quietly(first)  # the origin may change alone: no passage depends on it
             return Written(before.passages, False, await self._sync.epoch(doc.corpus))
         async with self.quarantine.reading(key, digest):
             parts = await asyncio.to_thread(Parts.of, key, fields, digest, await self.split(fields))

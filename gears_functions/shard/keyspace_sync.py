@@ -30,7 +30,7 @@ from shardqa.worker.runtime import KeyEvent, Reply, Runtime
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
-FIELDS = ("text", "end", "bytes", "metadata", "vector", "path")  # of a passage; size and metadata of its first only
+FIELDS = ("text", "end", "bytes", "metadata", "source", "vector", "path")  # bytes to source of a first passage only
 MAX_TITLE = checks.BOUNDS["title"]  # characters that are read of what an older version stored
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
@@ -254,11 +254,11 @@ class KeyspaceSync:
             else:
                 self._runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
             return self.index(corpus).remove(name)
-        text, end, size, metadata, vector_bytes, path = reply
+        text, end, *of_document, vector_bytes, path = reply
         if text is None:
             return self.index(corpus).remove(name)
         index = self.index_to_change(corpus)
-        is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(size, metadata), _text(path))
+        is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(*of_document), _text(path))
         if vector_bytes is not None and (vectors := StoredVectors.unpack(vector_bytes)) is not None:
             index.put_vectors(
                 name, vectors
@@ -312,10 +312,10 @@ def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
             raise reply
 
 
-def _of_document(size: bytes | None, metadata: bytes | None) -> DocumentInfo | None:
+def _of_document(size: bytes | None, metadata: bytes | None, source: bytes | None) -> DocumentInfo | None:
     if size is None or not size.isdigit() or len(size) > DIGITS:
         return None
-    return DocumentInfo(int(size), (metadata or b"").decode("utf-8", "replace"))
+    return DocumentInfo(int(size), _text(metadata), _text(source))
 
 
 def _raw(name: str) -> bytes:

@@ -1,16 +1,16 @@
-"""Filters say which documents may answer: conditions on title and metadata, all of which must hold.
+"""Filters say which documents may answer: conditions on title, source and metadata, all of which must hold.
 
     {"title": "Leave", "metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"], "author.name": "Ada"}}
 
-A plain value must be equal, of a list any, and an object names bounds or `exists`. Of a list in the metadata any item
-may match; a dotted name goes into objects. Bounds are numbers, or dates as ISO 8601 has them (UTC where no zone stands;
-a day alone is all of it), and a value of another kind is outside. Pure functions.
+A plain value must be equal, of a list any, and an object names bounds or `exists`; a source begins so. Of a list in the
+metadata any item may match; a dotted name goes into objects. Bounds are numbers, or dates as ISO 8601 has them (UTC
+where no zone stands; a day alone is all of it), and a value of another kind is outside. Pure functions.
 """
 
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ from shardqa.errors import BadFilter
 MAX_CLAUSES = 64
 MAX_VALUES = 1_000  # of one list
 MAX_BYTES = 65_536  # of a filter, as it travels
-TITLE = "title"  # of a clause's field; those of metadata begin with METADATA
+TITLE, SOURCE = "title", "source"  # of a clause's field; those of metadata begin with METADATA
 METADATA = "metadata."
 DAY = 86_400_000_000  # microseconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,6 +58,7 @@ class DocumentFilter(BaseModel):
     )
 
     title: Condition = None
+    source: StrictStr | list[StrictStr] | None = Field(None, description="What its source begins with, as a folder's.")
     metadata: dict[str, Condition] = Field(default_factory=dict)
     all: list["DocumentFilter"] = Field(default_factory=list, description="Further filters that must hold, too.")
 
@@ -71,8 +72,8 @@ class View(DocumentFilter):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Clause:
-    field: str  # TITLE, or METADATA and a dotted name
-    test: str  # in, gte, gt, lte, lt, exists
+    field: str  # TITLE, SOURCE, or METADATA and a dotted name
+    test: str  # of TESTS
     value: str  # JSON, so that clauses can be ordered
     hides: bool = False  # of a View
 
@@ -93,8 +94,10 @@ def canonical(filter: DocumentFilter | None) -> str:
     return text
 
 
-def of_text(text: str) -> DocumentFilter:
+def of_text(text: str | None) -> DocumentFilter | None:
     """Reads a filter from JSON, as it stands in an address. Raises BadFilter."""
+    if text is None:
+        return None
     try:
         return DocumentFilter.model_validate_json(text)
     except ValidationError as error:
@@ -135,12 +138,14 @@ def view_of(text: str) -> str:
 
 
 HIDES = "hides"  # behind a clause's value
-TESTS = ("in", "gte", "gt", "lte", "lt", "exists")
+TESTS = ("in", "prefix", "gte", "gt", "lte", "lt", "exists")
 
 
 def _check(test: str, value: Any) -> None:
     if test == "in" and not (isinstance(value, list) and all(_is_scalar(one) for one in value)):
         raise BadFilter(f"{str(value)[:80]} is no list of plain values")
+    if test == "prefix" and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        raise BadFilter(f"{str(value)[:80]} is no list of texts")
     if test == "exists" and not isinstance(value, bool):
         raise BadFilter(f"exists is {str(value)[:80]}; use true or false")
     if test in ("gte", "gt", "lte", "lt"):
@@ -165,6 +170,9 @@ def _clauses(filter: DocumentFilter, hides: bool = False) -> Iterator[Clause]:
     hides = hides or isinstance(filter, View)
     if filter.title is not None:
         yield from _of_field(TITLE, filter.title, hides)
+    if filter.source is not None:
+        sources: list[Scalar] = [*([filter.source] if isinstance(filter.source, str) else filter.source)]
+        yield from (replace(one, test="prefix") for one in _of_field(SOURCE, sources, hides))
     for name, condition in filter.metadata.items():
         yield from _of_field(METADATA + name, condition, hides)
     for other in filter.all:
@@ -251,15 +259,20 @@ def bounds(test: str, limit: Any) -> tuple[str, int | float, bool, bool]:
     return "date", place, is_above, is_inside
 
 
-def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, Any]) -> bool:
+def holds(clauses: list[tuple[str, str, Any]], title: str, source: str, metadata: dict[str, Any]) -> bool:
     """Whether a document meets all of them, computed from the document itself: what tests hold the index against."""
-    values = [(TITLE, kind_of(title)), *values_of(metadata)]
+    values = [(TITLE, kind_of(title)), (SOURCE, kind_of(source)), *values_of(metadata)]
 
     def is_met(clause: tuple[str, str, Any]) -> bool:
         field, _, _ = clause
         return test_of(clause)([value for name, value in values if name == field])
 
     return all(map(is_met, clauses))
+
+
+def begins(value: Value, operand: list[str]) -> bool:
+    kind, text = value
+    return kind == "text" and text.startswith(tuple(operand))
 
 
 def test_of(clause: tuple[str, str, Any]) -> Callable[[list[Value]], bool]:
@@ -270,6 +283,8 @@ def test_of(clause: tuple[str, str, Any]) -> Callable[[list[Value]], bool]:
     if test == "in":
         kinds = set(map(kind_of, operand))
         return lambda values: not kinds.isdisjoint(values)
+    if test == "prefix":
+        return lambda values: any(begins(value, operand) for value in values)
     kind, limit, is_above, is_inside = bounds(test, operand)
 
     def is_within(value: Value) -> bool:

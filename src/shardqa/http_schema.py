@@ -23,15 +23,31 @@ CORPUS: Any = Field(
 )
 
 
-class Question(BaseModel):
-    model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        json_schema_extra={"examples": [{"question": "Who designed UTF-8?", "corpus": "seeds", "n_best": 3}]},
-    )
+class Wording(BaseModel):
+    """A question, or words to look for, and where."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
     corpus: str | list[str] | None = CORPUS
+    filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title, source and metadata.")
+
+    @field_validator("question")
+    @classmethod
+    def check_unicode(cls, question: str) -> str:
+        """Refuses half a character: JSON can spell one, which no encoding can carry to a shard."""
+        try:
+            question.encode()
+        except UnicodeEncodeError:
+            raise ValueError("holds a lone surrogate; send whole characters") from None
+        return question
+
+
+class Question(Wording):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"question": "Who designed UTF-8?", "corpus": "seeds", "n_best": 3}]}
+    )
+
     k: int | None = Field(None, description=f"Passages read, 1 to {MAX_K}. More finds more and takes longer.")
     n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
     min_score: float | None = Field(
@@ -44,17 +60,6 @@ class Question(BaseModel):
         None, description="A span, sentences, a list, or auto: what suits the question. Without it, auto."
     )
     fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
-    filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
-
-    @field_validator("question")
-    @classmethod
-    def check_unicode(cls, question: str) -> str:
-        """Refuses half a character: JSON can spell one, which no encoding can carry to a shard."""
-        try:
-            question.encode()
-        except UnicodeEncodeError:
-            raise ValueError("holds a lone surrogate; send whole characters") from None
-        return question
 
 
 class Questions(BaseModel):
@@ -77,22 +82,12 @@ class Answers(BaseModel):
     results: list[Asked]
 
 
-class Search(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    question: str = Field(description="A question or words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | list[str] | None = CORPUS
+class Search(Wording):
     limit: int = Field(10, description="Passages, 1 to 100.")
-    filter: DocumentFilter | None = Field(None, description="Documents that may be found, by title and metadata.")
 
 
-class Explain(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | list[str] | None = CORPUS
+class Explain(Wording):
     k: int | None = Field(None, description=f"Passages ranked, 1 to {MAX_K}.")
-    filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
 
 class Feedback(BaseModel):
@@ -146,6 +141,24 @@ class NewDocument(BaseModel):
             source=self.source,
             metadata=self.metadata,
         )
+
+
+class DocumentChanges(BaseModel):
+    """What shall change of a document; its text stays."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", json_schema_extra={"examples": [{"metadata": {"year": 1871}}]}
+    )
+
+    title: str | None = None
+    source: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Fields to set; null removes one.")
+
+    def of(self, document: Document) -> Document:
+        metadata = {**document.metadata, **self.metadata}
+        left = {name: value for name, value in metadata.items() if self.metadata.get(name, value) is not None}
+        heads = {name: value for name, value in (("title", self.title), ("source", self.source)) if value is not None}
+        return document.model_copy(update={**heads, "metadata": left})
 
 
 class StoredDocument(Document):

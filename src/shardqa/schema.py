@@ -94,6 +94,22 @@ class Corpora(BaseModel):
     failed: list[str]  # such nodes
 
 
+class Facet(BaseModel):
+    name: str  # of a folder with its slash: what sources begin with
+    documents: int
+
+
+class Facets(BaseModel):
+    """Documents of a corpus by folder of their source and by tag (`metadata.tags`), most first."""
+
+    corpus: str
+    documents: int
+    folders: list[Facet]  # within one another, too
+    tags: list[Facet]
+    partial: bool
+    failed: list[str]
+
+
 class ShardInfo(BaseModel):
     """A master of the cluster, as this process sees it."""
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import httpx
+import jsonschema
 import pytest
 
 from shardqa.api.app import create_app
@@ -53,9 +54,9 @@ def references(value: object) -> set[str]:
 
 def test_the_description_refers_to_nothing_that_it_lacks(alone: httpx.Client) -> None:
     description = alone.get("/openapi.json").json()
-    names = {reference.removeprefix("#/components/schemas/") for reference in references(description)}
+    names = {reference.removeprefix("#/components/") for reference in references(description)}
     assert names
-    assert names <= set(description["components"]["schemas"])
+    assert names <= {f"{kind}/{name}" for kind in ("schemas", "responses") for name in description["components"][kind]}
 
 
 def test_the_description_says_of_every_operation_what_its_errors_are(alone: httpx.Client) -> None:
@@ -99,6 +100,26 @@ def test_every_body_of_json_has_an_example_that_is_taken(alone: httpx.Client) ->
         assert {outcome["status"] for outcome in outcomes} == {503}, (
             path
         )  # nothing is wrong but that no cluster is there
+
+
+def test_every_reply_of_json_has_an_example_of_its_schema_and_names_likely_problems(alone: httpx.Client) -> None:
+    description = alone.get("/openapi.json").json()
+    operations = [one for of_path in description["paths"].values() for one in of_path.values()]
+    shown = 0
+    for operation in operations:
+        replies = [reply for status, reply in operation["responses"].items() if status[0] == "2"]
+        contents = [
+            one["content"]["application/json"] for one in replies if "application/json" in one.get("content", {})
+        ]
+        examples = [one for one in contents if "example" in one]
+        assert bool(examples) == bool(contents), operation["summary"]
+        for one in examples:
+            jsonschema.validate(one["example"], {**one["schema"], "components": description["components"]})
+            shown += 1
+        assert "security" not in operation or {"401", "403", "429", "503"} <= set(operation["responses"])
+    assert shown > 20
+    problems = description["components"]["responses"]
+    assert problems["unknown_document"]["content"]["application/problem+json"]["example"]["status"] == 404
 
 
 def logged(server: Server, reply: httpx.Response) -> list[str]:

@@ -125,7 +125,7 @@ def test_a_page_of_another_origin_may_neither_read_nor_write(
     ("origin", "method", "headers"),
     [
         ("https://evil.example", "POST", "content-type"),
-        ("https://app.example", "PATCH", "content-type"),
+        ("https://app.example", "TRACE", "content-type"),
         ("https://app.example", "POST", "x-other"),
     ],
 )

@@ -21,7 +21,9 @@ DOCUMENT = {
 
 
 def holds(**fields: Any) -> bool:
-    return filters.holds(filters.parse(filters.canonical(DocumentFilter(**fields))), "Leave", DOCUMENT)
+    return filters.holds(
+        filters.parse(filters.canonical(DocumentFilter(**fields))), "Leave", "/srv/hr/leave.md", DOCUMENT
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_shards_take_the_one_spelling_only(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"titel": "a"}', "titel: there is no such field; wanted is one of title, metadata, all"),
+        ('{"titel": "a"}', "titel: there is no such field; wanted is one of title, source, metadata, all"),
         (
             '{"metadata": {"year": {"get": 1}}}',
             "metadata.year.get: there is no such field; wanted is one of gte, gt, lte",
@@ -128,3 +130,10 @@ def test_a_field_that_is_misspelt_is_told_which_there_are(text: str, says: str) 
     with pytest.raises(BadFilter) as fault:
         filters.of_text(text)
     assert says in str(fault.value)
+
+
+def test_a_source_begins_with_one_of_the_texts() -> None:
+    assert holds(source="/srv/hr/")
+    assert holds(source=["/tmp/", "/srv"], title="Leave")
+    assert not holds(source=["hr/", "/srv/hr/leave.md.gz"])
+    assert not holds(source=[])

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen, verdict
 from shardqa.cli.connection import filter_of, with_engine
-from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, KOption, Target, on_cluster
+from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, KOption, SourceOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.schema import Answer, Candidate, Part
 
@@ -36,6 +36,7 @@ def ask(
     ] = None,
     form: Annotated[FormChoice, typer.Option("--form", help="What to answer: a span, sentences or a list.")] = "auto",
     filter_: FilterOption = None,
+    source: SourceOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +45,7 @@ def ask(
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
     settings = target.settings(corpus=corpus)
-    documents = filter_of(filter_)
+    documents = filter_of(filter_, source)
     lines = [one.strip() for one in sys.stdin] if question == "-" else [question]
     texts = [one for one in lines if one] or [""]
     codes = set[int]()

@@ -54,11 +54,14 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
     return settings
 
 
-def filter_of(text: str | None) -> "DocumentFilter | None":
-    """Parses the JSON of a filter. Raises BadFilter."""
+def filter_of(text: str | None, sources: list[str] | None) -> "DocumentFilter | None":
+    """Parses the JSON of a filter, and adds what sources begin with. Raises BadFilter."""
     from shardqa import filters
 
-    return filters.of_text(text) if text is not None else None
+    filter_ = filters.of_text(text)
+    if not sources:
+        return filter_
+    return filters.DocumentFilter(source=sources, all=[] if filter_ is None else [filter_])
 
 
 def of_other_clients(known: set[str]) -> dict[str, tuple[Any, str]]:

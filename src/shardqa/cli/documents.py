@@ -10,7 +10,7 @@ from rich.text import Text
 from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import report
 from shardqa.cli.ingest import PUT_SECONDS
-from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, on_cluster
+from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, SourceOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, end, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.engine.catalogue import MAX_PAGE
@@ -101,6 +101,7 @@ def search(
     corpus: CorpusOption = None,
     limit: Annotated[int, typer.Option("--limit", help="Passages, 1 to 100.")] = 10,
     filter_: FilterOption = None,
+    source: SourceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The passages that rank best, with the question's words marked; no reader runs. Exits with 1 without any.
@@ -108,7 +109,7 @@ def search(
     Example: shardqa search "observatory telescope" --corpus seeds --limit 3
     """
     settings = target.settings(corpus=corpus)
-    documents = filter_of(filter_)
+    documents = filter_of(filter_, source)
     result = with_engine(settings, lambda engine: engine.search(question, limit, filter=documents))
     if as_json:
         print_json(result.model_dump(mode="json"))

@@ -68,6 +68,10 @@ FilterOption = Annotated[
     str | None,
     typer.Option("--filter", metavar="JSON", help="Documents that may be found, by title and metadata."),
 ]
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option("--source", metavar="PREFIX", help="Documents whose source begins so, as those of a folder do."),
+]
 
 
 KOption = Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)]

@@ -21,6 +21,7 @@ from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import (
     Asked,
     CorpusWords,
+    DocumentChanges,
     Explain,
     FileOutcome,
     Formats,
@@ -40,6 +41,7 @@ from shardqa.schema import (
     DocumentInfo,
     Dropping,
     Explanation,
+    Facets,
     Ingested,
     OneCorpus,
     SearchResult,
@@ -189,6 +191,10 @@ class Client:
         """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return self._send(calls.corpus(name))
 
+    def facets(self, corpus: str) -> Facets:
+        """Documents of a corpus by folder and tag. Raises UnknownCorpus."""
+        return self._send(calls.facets(corpus))
+
     def words(self, corpus: str) -> CorpusWords:
         """Synonyms and pinned answers of a corpus."""
         return self._send(calls.words(corpus))
@@ -212,6 +218,10 @@ class Client:
     def page(self, id: str, start: int, end: int, corpus: str | None = None) -> bytes:
         """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
         return self._send(calls.page(id, start, end, corpus))
+
+    def change(self, id: str, changes: DocumentChanges, corpus: str | None = None) -> Ingested:
+        """Changes title, source or fields of the metadata; the text stays. Raises UnknownDocument."""
+        return self._send(calls.change(id, changes, corpus))
 
     def delete(self, id: str, corpus: str | None = None) -> None:
         """Removes a document with all that belongs to it. Raises UnknownDocument.

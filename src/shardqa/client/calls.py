@@ -17,6 +17,7 @@ from shardqa.http_schema import (
     Answers,
     Asked,
     CorpusWords,
+    DocumentChanges,
     Explain,
     FileOutcome,
     Formats,
@@ -33,7 +34,7 @@ from shardqa.http_schema import (
     Version,
 )
 from shardqa.question import CorporaChoice
-from shardqa.schema import Answer, DocumentList, Dropping, Explanation, Ingested, OneCorpus, SearchResult
+from shardqa.schema import Answer, DocumentList, Dropping, Explanation, Facets, Ingested, OneCorpus, SearchResult
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT = 60.0  # seconds of one attempt: a document of the largest size takes a while
@@ -186,6 +187,11 @@ def page(id: str, start: int, end: int, corpus: str | None) -> Call[bytes]:
     return Call("GET", f"/v1/pages/{_id(id)}", lambda reply: reply.content, query)
 
 
+def change(id: str, changes: DocumentChanges, corpus: str | None) -> Call[Ingested]:
+    body = changes.model_dump_json(exclude_unset=True).encode()
+    return Call("PATCH", f"/v1/documents/{_id(id)}", _as(Ingested), {"corpus": corpus}, json=body)
+
+
 def delete(id: str, corpus: str | None) -> Call[None]:
     return Call("DELETE", f"/v1/documents/{_id(id)}", lambda reply: None, {"corpus": corpus}, gone_is_done=True)
 
@@ -196,6 +202,10 @@ def documents(corpus: str | None, cursor: str | None, limit: int) -> Call[Docume
 
 def corpus(name: str) -> Call[OneCorpus]:
     return Call("GET", f"/v1/corpora/{_id(name)}", _as(OneCorpus))
+
+
+def facets(corpus: str) -> Call[Facets]:
+    return Call("GET", f"/v1/corpora/{_id(corpus)}/facets", _as(Facets))
 
 
 def words(corpus: str) -> Call[CorpusWords]:

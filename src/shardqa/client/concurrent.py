@@ -21,6 +21,7 @@ from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import (
     Asked,
     CorpusWords,
+    DocumentChanges,
     Explain,
     FileOutcome,
     Formats,
@@ -40,6 +41,7 @@ from shardqa.schema import (
     DocumentInfo,
     Dropping,
     Explanation,
+    Facets,
     Ingested,
     OneCorpus,
     SearchResult,
@@ -194,6 +196,10 @@ class AsyncClient:
         """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return await self._send(calls.corpus(name))
 
+    async def facets(self, corpus: str) -> Facets:
+        """Documents of a corpus by folder and tag. Raises UnknownCorpus."""
+        return await self._send(calls.facets(corpus))
+
     async def words(self, corpus: str) -> CorpusWords:
         """Synonyms and pinned answers of a corpus."""
         return await self._send(calls.words(corpus))
@@ -217,6 +223,10 @@ class AsyncClient:
     async def page(self, id: str, start: int, end: int, corpus: str | None = None) -> bytes:
         """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
         return await self._send(calls.page(id, start, end, corpus))
+
+    async def change(self, id: str, changes: DocumentChanges, corpus: str | None = None) -> Ingested:
+        """Changes title, source or fields of the metadata; the text stays. Raises UnknownDocument."""
+        return await self._send(calls.change(id, changes, corpus))
 
     async def delete(self, id: str, corpus: str | None = None) -> None:
         """Removes a document with all that belongs to it. Raises UnknownDocument.

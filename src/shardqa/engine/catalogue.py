@@ -19,10 +19,11 @@ from shardqa.engine.files import Files
 from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.question import EVERY, CorporaChoice, corpora_of
-from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
+from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, Facet, Facets, OneCorpus
 from shardqa.transient import is_transient_fault
 
 MAX_PAGE = 1_000  # documents
+MOST_FACETS = 200  # folders or tags, those with most documents
 LOOK_SECONDS = 0.1  # seconds until shards are asked again about what is between them, or how far they are
 SIZES = ("documents", "passages", "characters", "bytes")
 Switch: TypeAlias = Literal["bridges", "dense"]
@@ -153,6 +154,17 @@ class Catalogue:
             partial=bool(failures),
             failed=failures,
         )
+
+    async def facets(self, name: str, filter: DocumentFilter | None = None) -> Facets:
+        """Counts the documents that `filter` lets through by folder and tag. Raises UnknownCorpus, BadFilter."""
+        canonical = filters.canonical(filter)
+        words = [keys.check_corpus(name), *([canonical] if canonical else [])]
+        values, failed = values_and_failures(await self._shards.everywhere("RG.TRIGGER", "Facets", *words), record_of)
+        documents = sum(int(reply["documents"]) for _, reply in values)
+        if not documents and not failed:
+            raise UnknownCorpus(f"there is no corpus {name!r}")
+        folders, tags = (_facets([reply[kind] for _, reply in values]) for kind in ("folders", "tags"))
+        return Facets(corpus=name, documents=documents, folders=folders, tags=tags, partial=bool(failed), failed=failed)
 
     async def _corpora_of_shards(self, filter: DocumentFilter | None) -> tuple[list[CorporaOfShard], list[str]]:
         """The corpora of each shard, and the nodes that did not answer, or do not know all of theirs yet."""
@@ -319,6 +331,11 @@ def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
         for name, total in sorted(totals.items())
         if total["documents"]
     ]
+
+
+def _facets(shards: Sequence[dict[str, int]]) -> list[Facet]:
+    total = sum(map(Counter, shards), Counter[str]())
+    return [Facet(name=name, documents=count) for name, count in total.most_common(MOST_FACETS)]
 
 
 def _without_epoch(corpus: CorpusInfo) -> CorpusInfo:

@@ -99,9 +99,8 @@ class CorpusWords(StoredWords):
                 at = document.text.find(pin.quote) if document else -1
                 if document is None or at < 0:
                     continue
-                if question.filter and not filters.holds(
-                    filters.parse(question.filter), document.title, document.metadata
-                ):
+                clauses = filters.parse(question.filter)
+                if not filters.holds(clauses, document.title, document.source, document.metadata):
                     continue
                 place = next((place for first, place in reversed(document.places) if first <= at), None)
                 part = Part(

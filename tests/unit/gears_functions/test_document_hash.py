@@ -66,6 +66,6 @@ def test_digests_differ_when_title_or_text_do(title: str, text: str, other_title
     assert (one.digest() == other.digest()) == ((title, text) == (other_title, other_text))
 
 
-def test_metadata_is_a_part_of_the_digest_and_the_source_is_none() -> None:
-    assert Fields("t", "x", "a", "{}").digest() == Fields("t", "x", "b", "{}").digest()
+def test_metadata_and_source_are_parts_of_the_digest() -> None:
+    assert Fields("t", "x", "a", "{}").digest() != Fields("t", "x", "b", "{}").digest()
     assert Fields("t", "x", "a", "{}").digest() != Fields("t", "x", "a", "").digest()

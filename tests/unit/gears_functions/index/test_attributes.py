@@ -33,13 +33,20 @@ ranges = st.builds(
     lambda test, bound: FilterBounds.model_validate({test: bound}), st.sampled_from(["gte", "gt", "lte", "lt"]), bounds
 )
 conditions = scalars | st.lists(scalars, max_size=3) | ranges | st.builds(FilterBounds, exists=st.booleans())
-wanted = st.builds(DocumentFilter, title=st.none() | titles, metadata=st.dictionaries(names, conditions, max_size=2))
+sources = st.none() | st.sampled_from(["a/", "b/c"]) | st.lists(st.sampled_from(["a", "b/", "", "z/"]), max_size=2)
+wanted = st.builds(
+    DocumentFilter, title=st.none() | titles, source=sources, metadata=st.dictionaries(names, conditions, max_size=2)
+)
 Corpus = dict[str, tuple[str, dict[str, Any], list[str]]]
+
+
+def source_of(document: str) -> str:
+    return f"{document[:1]}/{document}"
 
 
 def fill(index: Index, document: str, title: str, metadata: dict[str, Any], texts: list[str]) -> None:
     for n, text in enumerate(texts):
-        info = None if n else DocumentInfo(1, json.dumps(metadata))
+        info = None if n else DocumentInfo(1, json.dumps(metadata), source_of(document))
         index.put(keys.passage("c", document, n), title, text, n, info)
 
 
@@ -55,7 +62,9 @@ def filled(corpus: Corpus) -> Index:
 def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
     clauses = filters.parse(text)
-    naive = {one for one, (title, metadata, _) in corpus.items() if filters.holds(clauses, title, metadata)}
+    naive = {
+        one for one, (title, metadata, _) in corpus.items() if filters.holds(clauses, title, source_of(one), metadata)
+    }
     assert filled(corpus).catalogue.chosen(text) == naive
 
 
