@@ -17,7 +17,7 @@ from shardqa.errors import BadDocument
 from shardqa.files import formats
 from shardqa.files.known import FileRead, KnownFiles, Stamp, page_digest
 from shardqa.files.reader_process import ReaderProcess
-from shardqa.files.source_file import Item, Skipped, SourceFile, Textless, printable
+from shardqa.files.source_file import TEXT_FIELD, Item, Skipped, SourceFile, Textless, printable
 from shardqa.schema import Document
 
 STDIN = Path("-")
@@ -42,7 +42,7 @@ class SourceFiles:
     """Iterates the documents of `paths`, and what is skipped, with reasons. Raises BadDocument for a missing path.
 
     Ids begin with `prefix`. Links inside folders are not followed without `follow_links`: they lead anywhere.
-    With `ocr` text is recognized in pictures and in pages that have none.
+    With `ocr` text is recognized in pictures and in pages that have none; JSON has texts in `text_field`.
     """
 
     def __init__(
@@ -53,12 +53,13 @@ class SourceFiles:
         memory: KnownFiles | None = None,
         *,
         ocr: bool = False,
+        text_field: str = TEXT_FIELD,
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by origin, of the files that were read
         self._pages: dict[str, str] = {}  # ids of files' documents, by the digests of what they say
         self.passed_over = 0  # documents of files that `memory` knows to be unchanged
         self._known = memory
-        self._ocr = ocr
+        self._ocr, self._text_field = ocr, text_field
         paths = list(paths)
         self._roots = [os.path.abspath(path) for path in paths]
         self._files = [file for path in paths for file in _files(path, follow_links)]
@@ -118,7 +119,7 @@ class SourceFiles:
         yield from self._once(items, self._prefix + file.name)
 
     def _items(self, file: FoundFile) -> Iterator[Item]:
-        opens = partial(SourceFile.open, file.path, self._prefix + file.name, formats.read, self._ocr)
+        opens = partial(SourceFile.open, file.path, self._prefix + file.name, formats.read, self._ocr, self._text_field)
         size = file.size * (OCR_TIMES if self._ocr else 1)
         for item, position in self._process.items_and_fault(printable(str(file.path)), size, opens):
             self._position = position
@@ -139,6 +140,7 @@ class SourceFiles:
             shutil.copyfileobj(sys.stdin.buffer, spool)
             spool.seek(0)
             source = SourceFile(spool, STDIN_NAME, "stdin", "", formats.read)
+            source.text_field = self._text_field
             for item in formats.read(source):
                 if isinstance(item, Document):
                     is_line = item.id.startswith(f"{STDIN_NAME}/")

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
 
 from shardqa import checks
 from shardqa.errors import BadDocument, DocumentTooLarge
@@ -29,6 +29,7 @@ MAX_RATIO = 1_000  # of a gzip file's content to its own size, past the first MA
 SNIFF = 8192  # bytes looked at for a NUL, the sign of a binary file
 STRUCK_TOLD, STRUCK_SHOWN = 10, 80  # pieces that are told as struck out; characters of each
 CHUNK = 1 << 16  # bytes read at a time
+TEXT_FIELD = "text"  # of an object of JSON
 MAX_DEPTH = 3  # archives within archives, messages within messages
 GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -71,7 +72,7 @@ class SourceFile:
     def __init__(
         self, raw: BinaryIO, name: str, label: str, origin: str = "", inner: Inner | None = None, depth: int = 0
     ) -> None:
-        self.ocr = False  # whether text in pictures is recognized
+        self.ocr, self.text_field = False, TEXT_FIELD  # whether text in pictures is recognized; of JSON
         self.name = name
         self.label = printable(label)  # as people know it: in messages, and as the documents' source
         self.origin = origin  # by which a document is known to come from the same place again; empty: from nowhere
@@ -83,7 +84,7 @@ class SourceFile:
         self._bytes: BinaryIO = gzip.GzipFile(fileobj=raw) if is_gzip else raw  # type: ignore[assignment]
 
     @classmethod
-    def open(cls, path: Path, name: str, inner: Inner | None = None, ocr: bool = False) -> "SourceFile":
+    def open(cls, path: Path, name: str, inner: Inner | None = None, ocr: bool = False, text: str = TEXT_FIELD) -> Self:
         """Opens a file on disk. Raises BadDocument."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
@@ -94,7 +95,7 @@ class SourceFile:
             raw.close()
             raise BadDocument("a pipe, socket or device, not a file")
         source = cls(raw, name, str(path), printable(os.path.abspath(path)), inner)
-        source.ocr = ocr
+        source.ocr, source.text_field = ocr, text
         return source
 
     @classmethod
@@ -153,7 +154,7 @@ class SourceFile:
             return
         raw = io.BytesIO(content)
         one = SourceFile(raw, f"{self.name}/{name}", f"{self.label}/{name}", self.origin, self._inner, self.depth + 1)
-        one.ocr = self.ocr
+        one.ocr, one.text_field = self.ocr, self.text_field
         yield from self._inner(one)
 
     def advance(self, share: float) -> None:

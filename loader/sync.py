@@ -24,6 +24,7 @@ class SyncOptions:
     prune: bool = False
     again: bool = False  # every file is read, known or not
     ocr: bool = False  # text in pictures is recognized
+    text_field: str = "text"  # of objects of JSON
 
 
 class Reading(Source, Protocol):

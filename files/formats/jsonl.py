@@ -1,4 +1,4 @@
-"""One JSON object a line: `text`; where present `id`, `title`, `source`, `metadata`; other fields join the metadata."""
+"""One JSON object a line: a text; where present `id`, `title`, `source`, `metadata`; other fields join the metadata."""
 
 import json
 from collections import Counter
@@ -43,13 +43,13 @@ def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
     place = f"{source.label} {unit} {number}"
     if not isinstance(entry, dict):
         return Skipped(place, f"{type(entry).__name__} found, wanted an object with a text")
-    if not isinstance(entry.get("text"), str):
-        return Skipped(place, 'no field "text" with a string')
+    if not isinstance(entry.get(source.text_field), str):
+        return Skipped(place, f'no field "{source.text_field}" with a string')
     id_, title, origin = (entry.get(name) for name in ("id", "title", "source"))
     if not isinstance(id_, str | int | None) or isinstance(id_, bool):
         return Skipped(place, f'"id" is {type(id_).__name__}, wanted a string')
     item = source.document(
-        entry["text"],
+        entry[source.text_field],
         title if isinstance(title, str) else "",
         f"{source.name}/{number}" if id_ is None or id_ == "" else str(id_),
         [(0, Place(line=number) if unit == "line" else Place(row=number))],
@@ -57,7 +57,7 @@ def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
     if not isinstance(item, Document):
         return Skipped(place, item.reason)
     own = entry.get("metadata")
-    others = {name: value for name, value in entry.items() if name not in NAMES}
+    others = {name: value for name, value in entry.items() if name not in (*NAMES, source.text_field)}
     update = {"metadata": {**(own if isinstance(own, dict) else {}), **others}}
     try:
         metadata.pack(item.id, update["metadata"])

@@ -1,13 +1,17 @@
-"""A page, or those of a sitemap, as one stream of documents: what `SourceFiles` is for files.
+"""A page, those of a sitemap, or those behind its links, as one stream of documents: what `SourceFiles` is for files.
 
 Belongs to the thread that iterates it; `done()` may be asked from any.
 """
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from html import unescape
 from time import monotonic, sleep
+from urllib.parse import urljoin
 
 from shardqa.errors import BadDocument
 from shardqa.files import formats
@@ -24,6 +28,7 @@ MAX_PAGE = 20_000_000  # bytes
 MAX_SECONDS = 3_600.0  # for all pages of a run
 MAX_SITEMAPS = 100  # of one run
 MAX_DEPTH = 3  # sitemaps within one another
+LINK = re.compile(rb"""<a\s[^<>]*?\bhref\s*=\s*["']?([^"'\s<>#]+)""", re.IGNORECASE)
 GONE = (404, 410)
 
 
@@ -32,6 +37,7 @@ class Bounds:
     allow_private: bool = False
     pages: int = MAX_PAGES
     seconds: float = MAX_SECONDS
+    links: int = 0  # that are followed from a start to a page of its site
 
 
 class WebPages:
@@ -57,6 +63,8 @@ class WebPages:
         self._whole = dict[PageAddress, bool]()  # by sitemap given: all that it lists was seen
         self._pages = self._sitemaps = self._surplus = 0
         self._done = 0  # bytes fetched
+        self._links = dict[PageAddress, tuple[PageAddress, int]]()  # to be followed, with start and distance from it
+        self._distance = 0  # links from a start to the page that is read now
         self._process = ReaderProcess()
 
     def done(self) -> int:
@@ -84,6 +92,10 @@ class WebPages:
         for start in self._starts:
             self._names.add(start.name)
             yield from self._read(start, start, 0)
+        while self._links:
+            link = next(iter(self._links))
+            start, self._distance = self._links.pop(link)
+            yield from self._read(link, start, 0)
         if self._surplus:
             some = f"{self._surplus:,} {'page' if self._surplus == 1 else 'pages'}"
             reason = f"{some} beyond the first {self._bounds.pages:,}; --max-pages reads more"
@@ -112,6 +124,7 @@ class WebPages:
             return
         if entries is None:
             self._pages += 1
+            self._note_links(page, start)
             yield from self._documents(address, page)
         else:
             yield from self._listed(entries, address, start, depth)
@@ -121,9 +134,18 @@ class WebPages:
         if pause:
             sleep(min(pause, max(self._fetcher.deadline - monotonic(), 0)))
         last = self._known.last(str(address)) if self._known is not None else None
-        headers = _conditions(last[0]) if last is not None else {}
+        headers = _conditions(last[0]) if last is not None and not self._bounds.links else {}
         most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
+
+    def _note_links(self, page: Page, start: PageAddress) -> None:
+        if self._distance >= self._bounds.links or "html" not in page.headers.get_content_type():
+            return
+        for href in LINK.findall(page.content):
+            with suppress(BadDocument, ValueError):
+                link = PageAddress.parse(urljoin(str(page.address), unescape(href.decode("utf-8", "replace"))))
+                if link.site == start.site and not formats.textless(link.path):
+                    self._links.setdefault(link, (start, self._distance + 1))
 
     def _listed(self, entries: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1

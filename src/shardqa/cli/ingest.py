@@ -23,7 +23,7 @@ from shardqa.extras import need
 from shardqa.files import formats
 from shardqa.files.folders import STDIN, SourceFiles
 from shardqa.files.known import KnownFiles, cache_of
-from shardqa.files.source_file import Lost, Skipped
+from shardqa.files.source_file import TEXT_FIELD, Lost, Skipped
 from shardqa.files.web import paperless
 from shardqa.files.web.address import is_address
 from shardqa.files.web.pages import MAX_PAGES, Bounds, WebPages
@@ -57,9 +57,16 @@ class IngestOptions:
     ocr: Annotated[
         bool, typer.Option("--ocr", help="Recognize text in pictures (png, jpg, tiff) and scanned pages of PDFs; slow.")
     ] = False
+    text_field: Annotated[
+        str, typer.Option("--text-field", metavar="NAME", help="Where objects of json and jsonl have their text.")
+    ] = TEXT_FIELD
     max_pages: Annotated[
         int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
     ] = MAX_PAGES
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Read the pages of the same host that links lead to, too.")
+    ] = False
+    depth: Annotated[int, typer.Option("--depth", min=1, metavar="N", help="Links that --follow follows at most.")] = 3
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
     ] = False
@@ -88,7 +95,7 @@ def ingest_(
     the reason, and the exit code is 4 then.
 
     Unchanged files are skipped, by their size and time of change. An address is a page, or a
-    sitemap of pages on the same host; robots.txt is obeyed.
+    sitemap of pages on the same host, or with --follow where links begin; robots.txt is obeyed.
 
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026
     """
@@ -104,16 +111,19 @@ def ingest_(
         prune=options.prune,
         again=options.again,
         ocr=options.ocr,
+        text_field=options.text_field,
     )
     if options.ocr:
         need("rapidocr", extra="ocr")
     if options.watch and STDIN in sync_options.paths:
         raise WrongSetting("stdin can't be watched; leave --watch or - out")
+    if options.follow and not urls:
+        raise WrongSetting("--follow is for addresses; a folder is read whole")
     if urls:
         _check_alone(options, bool(sync_options.paths))
-    bounds = Bounds(options.allow_private, options.max_pages)
+    bounds = Bounds(options.allow_private, options.max_pages, links=options.depth if options.follow else 0)
     _web(urls, sync_options, None, bounds)  # what is no address, or not there, is told before anything is connected to
-    SourceFiles(sync_options.paths, sync_options.prefix, follow_links=sync_options.follow_links)
+    _files(sync_options)
     if options.dry_run:
         summary = _read_only(sync_options, as_json)
     elif urls:
@@ -124,9 +134,15 @@ def ingest_(
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
 
 
+def _files(options: SyncOptions, memory: KnownFiles | None = None) -> SourceFiles:
+    """Returns the reading of files. Raises BadDocument for what is not there."""
+    ocr, text_field = options.ocr, options.text_field
+    return SourceFiles(options.paths, options.prefix, options.follow_links, memory, ocr=ocr, text_field=text_field)
+
+
 def _read_only(options: SyncOptions, as_json: bool) -> Summary:
     summary = Summary()
-    for item in SourceFiles(options.paths, options.prefix, options.follow_links, ocr=options.ocr):
+    for item in _files(options):
         if isinstance(item, Document):
             summary.documents += 1
             summary.characters += len(item.text)
@@ -192,13 +208,7 @@ def _end_where_asked() -> None:
 
 async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summary:
     memory = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
-    reading = SourceFiles(
-        options.paths,
-        options.prefix,
-        follow_links=options.follow_links,
-        memory=None if options.again else memory,
-        ocr=options.ocr,
-    )
+    reading = _files(options, None if options.again else memory)
     with showing(options.corpus, reading.total) as show, _told_when_stopped(show) as note:
         summary = await sync(engine, reading, options, memory, note)
     _tell_summary(summary, options.corpus, as_json)

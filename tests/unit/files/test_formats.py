@@ -363,3 +363,14 @@ def test_a_reader_has_its_memory_beside_what_its_process_comes_with() -> None:
     with mmap.mmap(-1, 4 * 1024**3):  # as torch reserves
         assert reader.read("a.html", b"<p>The mill stands." * 100_000).documents == 1
     reader.stop()
+
+
+def test_lines_of_json_have_their_text_where_it_is_said_to_stand(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "mill", "body": "Ada Holm built it.", "year": 1871}\n{"text": "A weir."}\n'
+    )
+    found, missing = folders.SourceFiles([tmp_path], text_field="body")
+    assert isinstance(found, Document)
+    assert (found.id, found.text, found.metadata) == ("mill", "Ada Holm built it.", {"year": 1871})
+    assert isinstance(missing, Skipped)
+    assert missing.reason == 'no field "body" with a string'

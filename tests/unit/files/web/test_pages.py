@@ -309,3 +309,42 @@ def test_tls_is_for_the_hosts_name_at_the_checked_number(tmp_path: Path, monkeyp
     assert documents(found) == [(f"mill.example:{site.port}/mill", "The mill is old.")]
     assert "certificate verify failed: Hostname mismatch" in reasons(found)[0]
     assert names == ["mill.example", "mill.example", "weir.example"]
+
+
+def linked(*targets: str) -> str:
+    return MILL.replace("old.", "old. " + "".join(f'<a class=x href="{one}">on</a>' for one in targets))
+
+
+def test_links_of_the_same_host_are_followed_to_their_depth(site: Site) -> None:
+    site.put("/docs/", linked("weir?a=1&amp;b=2", "/docs/#top", "mill.png", "https://elsewhere.example/", "mailto:a@b"))
+    site.put("/docs/weir?a=1&b=2", linked("../third", "/docs/"))
+    site.put("/third", linked("/fourth"))
+    site.put("/fourth", MILL)
+    ids = [id_.partition("/")[2] for id_, _ in documents(read(site.url("/docs/"), links=2))]
+    assert ids == ["docs/", "docs/weir?a=1&b=2", "third"]
+    assert site.targets() == ["/robots.txt", "/docs/", "/docs/weir?a=1&b=2", "/third"]
+    assert len(documents(read(site.url("/docs/")))) == 1
+
+
+def test_followed_pages_are_bounded_and_obey_robots(site: Site) -> None:
+    site.put("/robots.txt", "User-agent: *\nDisallow: /b", "text/plain")
+    site.put("/", linked("/a", "/b", "/c"))
+    for target in ("/a", "/b", "/c"):
+        site.put(target, MILL)
+    items = read(site.url("/"), links=1, pages=3)
+    assert [id_.partition("/")[2] for id_, _ in documents(items)] == ["", "a"]
+    assert [reason.partition(";")[0] for reason in reasons(items)][1:] == ["1 page beyond the first 3"]
+    assert "robots.txt" in reasons(items)[0]
+
+
+def test_the_links_of_an_unchanged_page_are_followed_again(site: Site, tmp_path: Path) -> None:
+    site.put("/", linked("/a"), ETag='"1"')
+    memory = KnownFiles(tmp_path / "known.json")
+    found = list[tuple[str, str]]()
+    for text in (MILL, MILL.replace("old", "new")):
+        site.put("/a", text)
+        reading = WebPages([site.url("/")], memory=memory, bounds=Bounds(True, links=1))
+        found = documents(list(reading))
+        memory.learn(reading.read, set())
+        memory.trust({f"localhost:{site.port}/": site.url("/")})
+    assert [text for _, text in found] == ["The mill is new."]
