@@ -121,6 +121,10 @@ def test_mcp_asks_searches_lists_and_fetches() -> None:
             corpora = await client.call_tool("list_corpora", {})
             assert CORPUS in {one["name"] for one in corpora.structured_content["corpora"]}
             assert (await client.call_tool("fetch", {"id": "mill"})).structured_content["text"] == MILL
+            resources = (await client.list_resources()).resources
+            assert f"shardqa://{CORPUS}/mill" in {str(one.uri) for one in resources}
+            (read,) = (await client.read_resource(f"shardqa://{CORPUS}/mill")).contents
+            assert read.text == MILL
             missing = await client.call_tool("fetch", {"id": "none"})
             assert missing.is_error
             assert "no document 'none'" in missing.content[0].text

@@ -26,6 +26,7 @@ CALLED_BY_OTHERS = {
     "users of the clients": "ask_many",
     "users of shardqa.ai": "model_scan script_delete script_scan",
     "uvicorn": "create_app timeout_keep_alive_handler",
+    "mcp": "list_resources",
     "frameworks": "ShardqaCorpusReader ShardqaNodeRetriever "
     "ShardqaRetriever _aget_relevant_documents _get_relevant_documents _retrieve load_data count_documents "
     "delete_documents filter_documents from_dict to_dict write_documents",

@@ -1,5 +1,6 @@
 """Haystack 3.4: a reader in the shape of its ExtractiveReader, and a document store. Needs haystack-ai."""
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,17 @@ class ShardqaExtractiveReader:
                 : top_k or self.top_k
             ]
         }
+
+    @component.output_types(answers=list[ExtractedAnswer])
+    async def run_async(
+        self,
+        query: str,
+        documents: list[Document],
+        top_k: int | None = None,
+        score_threshold: float | None = None,
+        no_answer: bool | None = None,
+    ) -> dict[str, list[ExtractedAnswer]]:
+        return await asyncio.to_thread(self.run, query, documents, top_k, score_threshold, no_answer)
 
     def _of(self, query: str, document: Document) -> list[ExtractedAnswer]:
         """The best span of one document."""

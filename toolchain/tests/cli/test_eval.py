@@ -38,3 +38,12 @@ def test_a_limited_number_of_questions_spreads_over_the_file() -> None:
     questions = [SquadQuestion(str(i), "?", (), None) for i in range(10)]
     assert [q.id for q in eval.spread(questions, 3)] == ["0", "3", "6"]
     assert eval.spread(questions, 99) == questions
+
+
+def test_runs_and_right_documents_are_written_as_trec_has_them(tmp_path: Path) -> None:
+    questions = [SquadQuestion("q1", "Who?", ("Ada",), "a mill"), SquadQuestion("q2", "When?", ("1871",), "weir")]
+    eval.write_trec(tmp_path / "trec", questions, [{"weir": 2.5, "a mill": 1.25}, {}])
+    assert (
+        tmp_path / "trec" / "run.txt"
+    ).read_text() == "q1 Q0 weir 1 2.500000 shardqa\nq1 Q0 a%20mill 2 1.250000 shardqa\n"
+    assert (tmp_path / "trec" / "qrels.txt").read_text() == "q1 0 a%20mill 1\nq2 0 weir 1\n"

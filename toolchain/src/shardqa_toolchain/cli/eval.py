@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 import typer
@@ -109,9 +110,14 @@ def eval_retrieval(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = CONCURRENCY,
     from_feedback: FeedbackOption = False,
+    trec: Annotated[
+        Path | None, typer.Option("--trec", metavar="FOLDER", help="Write run.txt and qrels.txt for trec_eval.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recall@1, @5, @20 and MRR of the document that each question is about.
+
+    With --trec, the ranked documents and the right ones as TREC's files, which trec_eval and ir_measures read.
 
     Example: shardqa-models eval retrieval dev-v1.1.json.gz
     """
@@ -123,13 +129,20 @@ def eval_retrieval(
         await prepare(engine, data, settings.corpus)
         start = monotonic()
 
-        async def rank(question: SquadQuestion) -> int | None:
-            """From 1; None where the document is not among those that are listed."""
-            ranks = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
-            documents = list(dict.fromkeys(passage.document for passage in ranks.passages))
-            return documents.index(question.document) + 1 if question.document in documents else None
+        async def rank(question: SquadQuestion) -> dict[str, float]:
+            """The documents in their order, each with the score of its best passage."""
+            scores = dict[str, float]()
+            for passage in (await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)).passages:
+                scores.setdefault(passage.document, passage.score)
+            return scores
 
-        ranks = await ask_each(questions, rank, concurrency, "ranking")
+        lists = await ask_each(questions, rank, concurrency, "ranking")
+        if trec is not None:
+            write_trec(trec, questions, lists)
+        ranks = [
+            list(scores).index(question.document) + 1 if question.document in scores else None
+            for question, scores in zip(questions, lists, strict=True)
+        ]
         return Retrieval(
             file=str(file or "feedback"),
             corpus=settings.corpus,
@@ -363,3 +376,22 @@ def _read(path: Path) -> dict[str, str]:
         return {str(row["id"]): str(row["answered"]) for row in rows}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadData(f"{path} can't be read: {error!r}; write it with 'shardqa-models eval ask --outcomes'") from None
+
+
+def write_trec(folder: Path, questions: Sequence[SquadQuestion], lists: Sequence[dict[str, float]]) -> None:
+    """Writes the ranked documents of each question as run.txt, and those that answer as qrels.txt.
+
+    Blanks part the columns of both files, so ids are percent-encoded where they have some.
+    """
+    run, right = list[str](), list[str]()
+    for question, scores in zip(questions, lists, strict=True):
+        right.append(f"{_column(question.id)} 0 {_column(question.document or '')} 1")
+        ranks = enumerate(scores.items(), 1)
+        run += [f"{_column(question.id)} Q0 {_column(id_)} {n} {score:.6f} shardqa" for n, (id_, score) in ranks]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in (("run.txt", run), ("qrels.txt", right)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _column(text: str) -> str:
+    return re.sub(r"[\s%]", lambda found: quote(found.group()), text)
