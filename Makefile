@@ -36,7 +36,7 @@ build: packages-build ## compile module/shardqa.so
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
-setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VENV)/stamp-dev $(VENV)/stamp-toolchain build
+setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VENV)/prometheus/helm $(VENV)/stamp-dev $(VENV)/stamp-toolchain build
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
@@ -47,6 +47,9 @@ packages-build:
 
 $(VENV)/prometheus/promtool: $(VENV)/stamp-venv
 	@.ci/promtool $(VENV)/prometheus || echo 'shardqa: tests of the alerts are skipped' >&2
+
+$(VENV)/prometheus/helm: $(VENV)/stamp-venv
+	@.ci/helm $(VENV)/prometheus || echo 'shardqa: tests of the chart are skipped' >&2
 
 packages-test:
 	@PYTHON=$(PYTHON) .ci/install-packages redis build python mandoc chromium strace

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.nodes import free_port
 
@@ -79,3 +80,19 @@ def test_the_image_alone_is_a_cluster_with_the_api(tmp_path: Path) -> None:
         finally:
             up.terminate()
             up.communicate(timeout=60)
+
+
+def test_the_metrics_profile_mounts_what_is_there_and_publishes_to_this_machine_alone() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    profile = {name: one for name, one in services.items() if one.get("profiles") == ["metrics"]}
+    assert set(profile) == {"prometheus", "grafana"}
+    for one in profile.values():
+        assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", one["image"])
+        assert all(port.startswith("127.0.0.1:") for port in one["ports"])
+        mounts = [mount.split(":")[0] for mount in one["volumes"] if mount.startswith("./")]
+        assert all((ROOT / mount).exists() for mount in mounts)
+    (targets,) = yaml.safe_load((ROOT / "deploy/prometheus/compose.yml").read_text())["scrape_configs"][0][
+        "static_configs"
+    ]
+    assert targets["targets"] == ["api:8080"]
+    assert services["api"]["environment"]["SHARDQA_HTTP_HOSTS"] == "api"

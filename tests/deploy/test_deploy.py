@@ -151,7 +151,8 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
 def test_alerts_are_rules_that_fire_when_they_should() -> None:
     assert "SUCCESS" in run(tool("promtool"), "check", "rules", DEPLOY / "prometheus" / "alerts.yml")
     assert "SUCCESS" in run(tool("promtool"), "test", "rules", "alerts_test.yml", cwd=DEPLOY / "prometheus")
-    assert "SUCCESS" in run(tool("promtool"), "check", "config", DEPLOY / "prometheus" / "scrape.yml")
+    for config in ("scrape.yml", "compose.yml"):
+        assert "SUCCESS" in run(tool("promtool"), "check", "config", DEPLOY / "prometheus" / config)
 
 
 def test_each_alert_has_a_case_that_fires_it_and_a_remedy() -> None:
@@ -319,6 +320,51 @@ def test_the_folder_is_a_base_of_kustomize() -> None:
     for manifest in built:
         assert manifest["metadata"]["namespace"] == "shardqa"
         kubernetes_validate.validate(manifest, KUBERNETES[-1], strict=True)
+
+
+def rendered(*settings: str) -> list[dict[str, Any]]:
+    """The objects of the chart with these settings."""
+    words = [word for one in settings for word in ("--set", one)]
+    command = (
+        tool("helm"),
+        "template",
+        "shardqa",
+        DEPLOY / "helm" / "shardqa",
+        "--kube-version",
+        KUBERNETES[0],
+        *words,
+    )
+    return [one for one in yaml.safe_load_all(run(*command)) if one]
+
+
+def plain(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    """Objects by name, without what the chart alone has: a job of each revision, a label, when to pull."""
+    texts = [json.dumps(one).replace("shardqa-prepare-1", "shardqa-prepare") for one in manifests]
+    found = [json.loads(one.replace(', "imagePullPolicy": "IfNotPresent"', "")) for one in texts]
+    for one in found:
+        one["metadata"]["labels"].pop("app.kubernetes.io/component", None)
+    return {f"{one['kind']} {one['metadata']['name']}": one for one in found}
+
+
+def test_the_chart_is_the_manifests_with_values() -> None:
+    assert plain(rendered()) == plain(MANIFESTS)
+    assert "0 chart(s) failed" in run(tool("helm"), "lint", DEPLOY / "helm" / "shardqa")
+
+
+def test_values_of_the_chart_reach_their_places() -> None:
+    objects = plain(
+        rendered("shards=4", "replicas=0", "storage.className=fast", "api.keys=all", "serviceMonitor.enabled=true")
+    )
+    for one in objects.values():
+        if one["kind"] != "ServiceMonitor":
+            kubernetes_validate.validate(one, KUBERNETES[-1], strict=True)
+    assert objects["StatefulSet shardqa-node"]["spec"]["replicas"] == 4
+    assert "for n in 0 1 2 3; do" in objects["ConfigMap shardqa-node"]["data"]["start.sh"]
+    api = objects["Deployment shardqa-api"]["spec"]["template"]["spec"]["containers"][0]
+    variables = {one["name"]: one.get("value") for one in api["env"]}
+    assert variables["SHARDQA_HTTP_KEYS"] == "all"
+    assert variables["SHARDQA_REDIS"].count(",") == 3
+    assert objects["ServiceMonitor shardqa-api"]["spec"]["endpoints"][0]["path"] == "/metrics"
 
 
 def pods() -> list[tuple[str, dict[str, Any]]]:
