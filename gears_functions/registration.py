@@ -7,7 +7,7 @@ All are privileged, and demand of the client what its plain commands would need 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from shardqa import keys
 from shardqa.gears_functions.functions.answer import Answer
@@ -47,92 +47,104 @@ from shardqa.worker.runtime import Runtime
 
 STREAM_RETRY = 0.5  # seconds
 LOCAL = "async_local"  # mode: on this shard alone, without holding Redis
-SIDE_BY_SIDE = 16  # runs of one function: none keeps state that another could meet half made
+BESIDE = {"mode": LOCAL, "concurrency": 16}  # runs of one function: none keeps state that another meets half made
+Step: TypeAlias = Callable[[Any], Awaitable[Any]]
 DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rename_from", "rename_to", "copy_to", "set"]
+
+
+class Shard:
+    """The state of this shard, built once a session, and its functions. Raises what loading the tokenizer raises."""
+
+    def __init__(self, runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
+        tokenizer = Tokenizer.load(shipped.folder())
+        self.waited_for, self.questions = ActiveQuestions(), ActiveQuestions()
+        self.timings, self.journal, self.models = Timings(runtime), Journal(runtime), ModelSync(runtime)
+        self.lexical, self.bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
+        epochs, changes = ShardEpochs(runtime), OpenChanges()
+        self.sync = sync = KeyspaceSync(runtime, epochs, changes)
+        lock, removal = DocumentLock(changes, epochs, sync), Removal(runtime, sync, epochs)
+        self.encoder = ShardEncoder(tokenizer, self.models)
+        self.encoding = Encoding(runtime, sync, self.lexical, self.waited_for, self.encoder)
+        terms = ShardTerms(sync, self.lexical, self.bridgeless)
+        rankings = Rankings(runtime, sync, terms, self.encoder)
+        writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, self.questions)
+        self.settling = Settling(runtime, sync, lock, writer, removal, self.waited_for)
+        self.ingest = Ingest(runtime, lock, writer, removal, self.settling.settle)
+        new = NewDocuments(tokenizer, sync, epochs, writer)
+        self.ingest_many = IngestMany(runtime, sync, lock, writer, new, self.ingest)
+        self.delete, self.kept = Delete(runtime, lock, removal), KeptAnswers(runtime, epochs, sync)
+        self.rank = Rank(runtime, tokenizer, sync, terms, rankings, self.timings)
+        self.answer = Answer(runtime, tokenizer, sync, epochs, rankings, self.models, self.timings, override_reply)
+        self.streams = IngestStreams(runtime, self.ingest)
+
+    def question(self, function: Step) -> Step:
+        return self.waited_for.counted(self.questions.counted(function))
+
+    def triggers(self, runtime: Runtime) -> dict[str, Step]:
+        """Returns the functions by the names that RG.TRIGGER knows."""
+        question, work, sync = self.question, self.waited_for, self.sync
+        corpora = Corpora(runtime, sync, self.lexical, self.encoder)
+        switches = Switches(runtime, sync, self.lexical, self.bridgeless)
+        return {
+            "Terms": question(self.rank.terms),
+            "Rank": question(self.rank.rank),
+            "Bridge": question(self.rank.bridge),
+            "Bridging": switches.bridging,
+            "Embed": question(Embed(runtime, self.encoder).embed),
+            "Dense": switches.dense,
+            "Corpora": corpora.corpora,
+            "Shard": corpora.shard,
+            "Documents": Documents(runtime, sync).documents,
+            "Drop": Drop(runtime, sync, self.lexical, self.bridgeless).drop,
+            "Passages": Passages(runtime, sync).passages,
+            "Spelling": question(Spelling(runtime, sync).spelling),
+            "Ingest": work.counted(self.ingest.ingest),
+            "IngestMany": work.counted(self.ingest_many.ingest),
+            "Delete": self.delete.delete,
+            "Push": self.models.push,
+            "Streams": self.streams.progress,
+            "Changed": self.kept.changed,
+            "Epochs": self.kept.epochs,
+        }
+
+    def follow(self, runtime: Runtime) -> None:
+        """Starts all that follows keys."""
+        self.streams.follow()
+        self.kept.follow()
+        self.sync.follow(self.settling.settle_all)
+        for marks in (self.lexical, self.bridgeless):
+            runtime.watch(marks.prefix, marks.changed, marks.resync)
+        self.encoding.follow()
 
 
 def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
-    tokenizer = Tokenizer.load(shipped.folder())
-    epochs, changes = ShardEpochs(runtime), OpenChanges()
-    sync = KeyspaceSync(runtime, epochs, changes)
-    lock = DocumentLock(changes, epochs, sync)
-    work, questions = ActiveQuestions(), ActiveQuestions()  # all that is waited for, and questions alone
-    timings, journal = Timings(runtime), Journal(runtime)
-    lexical, bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
-    answers = KeptAnswers(runtime, epochs, sync)
-    models = ModelSync(runtime)
-    encoder = ShardEncoder(tokenizer, models)
-    encoding = Encoding(runtime, sync, lexical, work, encoder)
-    terms = ShardTerms(sync, lexical, bridgeless)
-    rankings = Rankings(runtime, sync, terms, encoder)
-    removal = Removal(runtime, sync, epochs)
-    writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, questions)
-    new = NewDocuments(tokenizer, sync, epochs, writer)
-
-    rank = Rank(runtime, tokenizer, sync, terms, rankings, timings)
-    corpora = Corpora(runtime, sync, lexical, encoder)
-    switches = Switches(runtime, sync, lexical, bridgeless)
-    settling = Settling(runtime, sync, lock, writer, removal, work)
-    ingest = Ingest(runtime, lock, writer, removal, settling.settle)
-    streams = IngestStreams(runtime, ingest)
-    answer = Answer(runtime, tokenizer, sync, epochs, rankings, models, timings, override_reply)
-
-    def question(function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
-        return work.counted(questions.counted(function))
-
-    triggers: dict[str, Callable[..., Any]] = {
-        "Terms": question(rank.terms),
-        "Rank": question(rank.rank),
-        "Bridge": question(rank.bridge),
-        "Bridging": switches.bridging,
-        "Embed": question(Embed(runtime, encoder).embed),
-        "Dense": switches.dense,
-        "Corpora": corpora.corpora,
-        "Facets": corpora.facets,
-        "Shard": corpora.shard,
-        "Documents": Documents(runtime, sync).documents,
-        "Drop": Drop(runtime, sync, lexical, bridgeless).drop,
-        "Passages": Passages(runtime, sync).passages,
-        "Spelling": question(Spelling(runtime, sync).spelling),
-        "Ingest": work.counted(ingest.ingest),
-        "IngestMany": work.counted(IngestMany(runtime, sync, lock, writer, new, ingest).ingest),
-        "Delete": Delete(runtime, lock, removal).delete,
-        "Push": models.push,
-        "Streams": streams.progress,
-        "Changed": answers.changed,
-        "Epochs": answers.epochs,
-    }
-    for trigger, function in triggers.items():
-        step = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
+    shard = Shard(runtime, override_reply)
+    for trigger, function in shard.triggers(runtime).items():
+        step = shard.journal.logged(trigger, function, shard.rank.request_of if trigger == "Rank" else key_of)
         builder("CommandReader", desc=f"shardqa: {trigger}").map(step).register(
             trigger=trigger, mode=LOCAL, privileged=True
         )
-    reading = journal.logged("GET answer:", question(answer.missed), answer.request_of)
+    _register_readers(builder, shard)
+    shard.follow(runtime)
+
+
+def _register_readers(builder: Callable[..., Any], shard: Shard) -> None:
+    """Registers what runs by a key or an entry, and not by name."""
+    reading = shard.journal.logged("GET answer:", shard.question(shard.answer.missed), shard.answer.request_of)
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(reading).register(
-        prefix="answer:*",
-        eventTypes=["keymiss"],
-        commands=["get"],
-        mode=LOCAL,
-        privileged=True,
-        concurrency=SIDE_BY_SIDE,
+        prefix="answer:*", eventTypes=["keymiss"], commands=["get"], privileged=True, **BESIDE
     )
-    builder("KeysReader", desc="shardqa: documents of any writer").foreach(settling.settle).register(
-        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=LOCAL, concurrency=SIDE_BY_SIDE
+    builder("KeysReader", desc="shardqa: documents of any writer").foreach(shard.settling.settle).register(
+        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, **BESIDE
     )
-    builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(models.arrived).register(
-        prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=LOCAL, concurrency=SIDE_BY_SIDE
+    builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(shard.models.arrived).register(
+        prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, **BESIDE
     )
-    entry = journal.logged("an entry of a stream", work.counted(streams.entry), entry_of)
+    entry = shard.journal.logged("an entry of a stream", shard.waited_for.counted(shard.streams.entry), entry_of)
     builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
         prefix=keys.INGEST_STREAMS + "*", mode=LOCAL, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
     )
-    streams.follow()
-    answers.follow()
-    sync.follow(settling.settle_all)
-    for marks in (lexical, bridgeless):
-        runtime.watch(marks.prefix, marks.changed, marks.resync)
-    encoding.follow()
 
 
 def entry_of(record: Any) -> str:

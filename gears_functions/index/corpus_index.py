@@ -142,8 +142,7 @@ class Index:
         )
 
     def near(self, term: str, room: int, most: int) -> Iterator[tuple[str, int, list[str]]]:
-        """Yields each term that differs from this one by at most `room` letters, with how many passages have it, and
-        the keys of the first `most`."""
+        """Yields terms of which at most `room` letters differ, how many passages have each, and the keys of some."""
         living = self.table.living()
         for other in self.table.body.near(term, room):
             slots = self.table.body.term(other)[0]

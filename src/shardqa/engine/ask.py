@@ -159,8 +159,7 @@ class Asking:
         progress: Progress,
         early: Early,
     ) -> tuple[RankedList, StagedReading, dict[str, str]]:
-        """Ranks and reads, with the words that take the place of slips. `early` gets what is read while shards still
-        look for bridges; the caller ends it."""
+        """Ranks, reads, and tells corrected words; `early` gets what is read meanwhile, and the caller ends it."""
         corrected = dict[str, str]()
         for is_last in (False, True):
             with span("retrieve", k=question.k):
