@@ -78,7 +78,8 @@ class Subject:
     length: int  # words
 
     @classmethod
-    def of(cls, wording: str, absent: Collection[str] = ()) -> Subject:
+    @lru_cache(256)  # of one question it is asked for when its words, and when its answer, are looked at
+    def of(cls, wording: str, absent: tuple[str, ...] = ()) -> Subject:
         """`absent` are the terms that no passage has, nor a title."""
         content = tuple(dict.fromkeys(analysis.analyse(wording).content))
         names = tuple(dict.fromkeys(names_of(wording)))

@@ -144,6 +144,7 @@ class Query:
         return (*self.terms, *(f"{first} {second}" for first, second in self.pairs))
 
 
+@functools.lru_cache(256)  # each of a question's rounds asks for it
 def query(question: str) -> Query:
     """The terms and pairs of a question; none of both for one without words.
 

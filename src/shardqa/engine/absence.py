@@ -19,7 +19,7 @@ def of(statistics: CorpusStatistics, bearers: Sequence[Mapping[str, int]]) -> tu
 
 def names_of(question: Question, absent: Sequence[str], passage: str) -> list[str]:
     """The names, numbers and codes of the question that no passage has, nor this one in another spelling."""
-    unheard = Subject.of(question.told, absent).unheard(passage) if absent else ()
+    unheard = Subject.of(question.told, tuple(absent)).unheard(passage) if absent else ()
     return analysis.words_with(question.wording, analysis.stems([*unheard]))
 
 

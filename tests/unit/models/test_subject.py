@@ -52,7 +52,7 @@ def test_another_name_is_not_the_one_asked_for(question: str, sentence: str) -> 
 def test_a_name_may_stand_elsewhere_in_the_passage_or_nowhere() -> None:
     subject = Subject.of("Who built the Alma?")
     assert subject.heard("Ann built it.", "The Alma is old. Ann built it.")[:2] == (1, 0)
-    assert Subject.of("Who built the Alma?", ["alma"]).unknown == {"alma"}
+    assert Subject.of("Who built the Alma?", ("alma",)).unknown == {"alma"}
 
 
 def test_words_count_by_their_stems() -> None:

@@ -198,7 +198,7 @@ def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
 
 
 def _subject(record: dict[str, Any]) -> Subject:
-    return Subject.of(str(record["question"]), record.get("absent", ()))
+    return Subject.of(str(record["question"]), tuple(record.get("absent", ())))
 
 
 def _around(passage: dict[str, Any]) -> str:
