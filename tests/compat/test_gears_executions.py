@@ -78,6 +78,7 @@ GB(desc='waits').foreach(f).register('waits:*', mode='async_local', readValue=Fa
     wait_until(lambda: len(own("running")) == 1, "the first one runs")
     client.mset({"waits:2": 2, "waits:3": 3})
     wait_until(lambda: len(own("created")) == 2, "the others are listed")
+    assert [r["numTriggered"] for r in registrations(client) if r["id"] == registration["id"]] == [3]
     third, second = own("created")
     assert send(client, "RG.ABORTEXECUTION", second) == "OK"
     assert own("created") == [third]

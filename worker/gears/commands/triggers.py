@@ -56,7 +56,7 @@ class Triggers:
         registration.enter(run)
         if registration.in_order:
             async with self._runs.turn(registration):
-                results = await self._runs.run(run, registration, [record])
+                results = await self._runs.run(run, registration, [record], in_queue=True)
         else:
             results = await self._runs.run(run, registration, [record])
         if results is None:

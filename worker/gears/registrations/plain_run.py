@@ -21,7 +21,7 @@ def is_plain(registration: Registration) -> bool:
 
 
 class PlainRun:
-    """A run of one record, whose registration has plain steps."""
+    """A run of one record, whose registration has plain steps. The caller counts that it came."""
 
     __slots__ = ("_log", "_registrations", "chain", "plan", "registration", "run", "started", "work")
 
@@ -48,7 +48,6 @@ class PlainRun:
         try:
             outcome = self.chain.advance(self.work, self.run.computing())
         except BaseException as error:
-            self.registration.statistics.trigger()
             self.registration.statistics.broken(self.run, error)
             raise
         finally:
@@ -59,7 +58,7 @@ class PlainRun:
 
     def _count(self) -> None:
         error = self.run.errors[0] if self.run.errors else None
-        self.registration.statistics.done(self.started, error)
+        self.registration.statistics.finished(self.started, error)
         if error is not None:
             self._log.error(error, self.run.name)
 

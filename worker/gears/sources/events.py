@@ -203,12 +203,12 @@ class Events:
             self._streams.notify(registration, event.key)
             self.settle(event)
             return False
+        registration.statistics.trigger()
         line = self._lines.get(id(registration))
         if line is None:
             awaits = any(step.is_async for step in registration.steps)
             line = self._lines[id(registration)] = Line(registration, self._runs.is_plain(registration), awaits)
         if len(line.waiting) >= MAX_QUEUED:
-            registration.statistics.trigger()
             registration.statistics.drop(f"ERR an event of {event.key!r} was dropped: {MAX_QUEUED} wait already")
             self.settle(event)
             return False
@@ -241,7 +241,6 @@ class Events:
         start = perf_counter()
         for event in [event for event in events if id(event) in line.listed and line.listed[id(event)].is_done()]:
             events.remove(event)
-            line.registration.statistics.trigger()
             line.registration.statistics.abort()
             self._done(line, event)
         try:

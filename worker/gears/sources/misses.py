@@ -108,6 +108,7 @@ class Misses:
     def _run_now(self, run: Run, host: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._statistics.add("misses")
         registration, context, reply = host.registration, Context(), b""
+        registration.statistics.trigger()
         start, self._now = time.perf_counter(), registration
         try:
             plain = self._runs.plain_run(registration, run, _entered(run, registration, words))

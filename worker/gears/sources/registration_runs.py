@@ -44,8 +44,11 @@ class RegistrationRuns:
     ) -> list[Any] | None:
         """Runs a registration over records; returns the results, None when a step failed (the run has the error).
 
-        `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
+        `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it: that it
+        came, and while it is there.
         """
+        if not in_queue:
+            registration.statistics.trigger()
         with self._counted(run, registration, perf_counter(), in_queue) as errors:
             plan, session = registration.plan(records), self._sessions.get(registration.session)
             if session is not None and not plan.local and self._cluster.enabled:
@@ -89,23 +92,19 @@ class RegistrationRuns:
 
     @asynccontextmanager
     async def turn(self, registration: Registration) -> AsyncIterator[None]:
-        """Waits for the runs before this one where the registration is `inorder`."""
-        lock = self._turns.setdefault(registration.id, asyncio.Lock())
+        """Counts a run of a registration that is `inorder`, and waits for the runs before it."""
+        registration.statistics.trigger()
         self._running[registration.id] += 1
         try:
-            await lock.acquire()
+            async with self._turns.setdefault(registration.id, asyncio.Lock()):
+                yield
         finally:
             self._running[registration.id] -= 1
-        try:
-            yield
-        finally:
-            lock.release()
 
     @contextmanager
     def _counted(self, run: Run, registration: Registration, start: float, in_queue: bool) -> Iterator[list[str]]:
         """Yields the list of the run's errors, to be filled in."""
         statistics, errors = registration.statistics, list[str]()
-        statistics.trigger()
         self._registrations.prepare(registration, run)
         self._running[registration.id] += not in_queue
         try:
