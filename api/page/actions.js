@@ -2,7 +2,7 @@
 
 import { client } from "/static/client.js";
 import { quoteOf } from "/static/shardqa.js";
-import { foreign, make } from "/static/dom.js";
+import { foreign, make, plain } from "/static/dom.js";
 import { judge, judged, questionsFile, unjudge } from "/static/storage.js";
 import { placeText } from "/static/place.js";
 
@@ -21,12 +21,12 @@ export function actions(answer) {
 function verbs(answer) {
   const found = [copier("Share", () => location.href)];
   if (!answer.no_answer) found.unshift(copier("Copy", () => answer.answer), copier("Cite", () => citation(answer)));
-  return [...found, elsewhere(answer)];
+  return [...found, make("a", { href: `${location.href}&present` }, "Present"), elsewhere(answer)];
 }
 
 /** A button that copies a text and says so. */
 export function copier(name, text) {
-  const button = make("button", { type: "button", class: "plain", click }, name);
+  const button = plain(name, click);
   async function click() {
     button.textContent = (await copy(text())) ? "Copied" : "Not allowed";
     setTimeout(() => (button.textContent = name), SAID);
@@ -102,7 +102,7 @@ function python(answer) {
 
 function judgement(answer) {
   const { question, corpus } = answer;
-  const file = make("button", { type: "button", class: "plain", click: () => save(corpus) }, "");
+  const file = plain("", () => save(corpus));
   const right = thumb("Right", "This is right", () => {
     keep(answer.no_answer ? [] : [answer.answer], answer.document);
   });

@@ -2,7 +2,7 @@
 
 import { actions, placeOf } from "/static/actions.js";
 import { client } from "/static/client.js";
-import { count, foreign, make, percent, plural } from "/static/dom.js";
+import { count, foreign, make, percent, plain, plural, section, table } from "/static/dom.js";
 import { dataUrl } from "/static/pages.js";
 import { placeText } from "/static/place.js";
 import { passagesLeft } from "/static/passages.js";
@@ -118,7 +118,7 @@ function sentences(answer) {
 }
 
 function moreButton(show) {
-  const more = make("button", { type: "button", class: "plain more", click: () => (show(), more.remove()) }, "Show more");
+  const more = plain("Show more", () => (show(), more.remove()), { class: "plain more" });
   return more;
 }
 
@@ -140,7 +140,8 @@ function itemList(answer) {
 }
 
 function noAnswerCard(answer) {
-  if (isFar(answer)) return make("article", { class: "card answer none", "aria-label": "No answer" }, make("p", { class: "answer-text" }, unsaid(answer, (word) => make("b", {}, word))), actions(answer));
+  const far = make("p", { class: "answer-text" }, unsaid(answer, (word) => make("b", {}, word)));
+  if (isFar(answer)) return make("article", { class: "card answer none", "aria-label": "No answer" }, far, actions(answer));
   return make(
     "article",
     { class: "card answer none", "aria-label": "No sure answer" },
@@ -152,7 +153,8 @@ function noAnswerCard(answer) {
 }
 
 /** What the documents leave out, in pieces; `look` makes something of each word. */
-const unsaid = (answer, look) => (answer.absent.length > 0 ? ["Your documents don’t mention ", named(answer.absent, look), "."].flat() : ["No answer was found in your documents."]);
+const unsaid = ({ absent }, look) =>
+  absent.length > 0 ? ["Your documents don’t mention ", ...named(absent, look), "."] : ["No answer was found in your documents."];
 
 const named = (words, look = (word) => word) => words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
 
@@ -180,9 +182,9 @@ function row(cells, answer = "") {
   };
   const names = make("tr", {}, cells.map(([name]) => make("th", { dir: "auto" }, name)));
   const values = make("tr", {}, cells.map((cell) => make("td", { dir: "auto" }, inside(cell))));
-  const table = make("table", {}, make("thead", {}, names), make("tbody", {}, values));
-  table.style.setProperty("--cells", cells.length);
-  return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, table);
+  const whole = make("table", {}, make("thead", {}, names), make("tbody", {}, values));
+  whole.style.setProperty("--cells", cells.length);
+  return make("div", { class: "row-of-table", tabindex: 0, role: "region", "aria-label": "Row of the table" }, whole);
 }
 
 /** A word for a score. */
@@ -236,7 +238,7 @@ function linkTo(answer, { corpus, document, start, end }, text) {
 function cacheChip(answer, again) {
   if (!answer.cached) return make("span", { class: "chip" }, "read just now");
   const place = answer.cache === "process" ? "kept in memory" : "kept in Redis";
-  return [make("span", { class: "chip" }, place), " ", make("button", { type: "button", class: "plain", click: again }, "Read afresh")];
+  return [make("span", { class: "chip" }, place), " ", plain("Read afresh", again)];
 }
 
 /** The two sentences around the mark; the rest of the passage on a press. */
@@ -246,7 +248,9 @@ function passage(candidate) {
   const [before, inside, after] = split(candidate.passage, candidate.start - candidate.passage_start, candidate.end - candidate.passage_start);
   const mark = make("mark", {}, inside);
   const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);
-  const quote = make("blockquote", { class: "passage", dir: "auto" }, pastHeading(before.slice(from).trimStart(), candidate.place), mark, candidate.passage.slice(before.length + inside.length, to).trimEnd());
+  const head = pastHeading(before.slice(from).trimStart(), candidate.place);
+  const tail = candidate.passage.slice(before.length + inside.length, to).trimEnd();
+  const quote = make("blockquote", { class: "passage", dir: "auto" }, head, mark, tail);
   if (!before.slice(0, from).trim() && !candidate.passage.slice(to).trim()) return quote;
   return [quote, moreButton(() => quote.replaceChildren(before, mark, after))];
 }
@@ -278,12 +282,8 @@ function partialNote(answer) {
 function candidatesSection(answer) {
   const others = answer.n_best.filter((one) => one.possible);
   if (others.length === 0) return null;
-  return make(
-    "section",
-    { class: "section", "aria-label": "Other possible answers" },
-    make("h2", {}, answer.no_answer ? "Closest guesses" : "Other possible answers"),
-    make("ol", { class: "candidates" }, others.map((one) => candidateRow(answer, one))),
-  );
+  const list = make("ol", { class: "candidates" }, others.map((one) => candidateRow(answer, one)));
+  return section(answer.no_answer ? "Closest guesses" : "Other possible answers", list);
 }
 
 /** The shard whose reader found the answer; a span is always the first of the candidates. */
@@ -353,22 +353,14 @@ function timeSlice(part, total) {
 function shardsSection(answer) {
   if (answer.shards.length === 0) return null;
   const winner = answer.no_answer || answer.form !== "span" ? null : shardOf(answer);
-  const rows = answer.shards.map((shard) =>
-    make(
-      "tr",
-      {},
-      make("td", {}, make("code", {}, shard.node)),
-      make("td", {}, make("code", {}, shard.tag), shard.tag === winner ? make("span", {}, " ", make("span", { class: "chip" }, "gave the answer")) : null),
-      make("td", {}, count(shard.passages)),
-      make("td", {}, shard.cached ? "kept answer" : "read"),
-      make("td", {}, shard.us.total === undefined ? "" : milliseconds(shard.us.total / 1000)),
-    ),
-  );
-  const heads = ["Node", "Shard", "Passages", "How", "Time there"].map((head) => make("th", { scope: "col" }, head));
-  return make(
-    "section",
-    { class: "section", "aria-label": "Shards" },
-    make("h2", {}, answer.cached ? "Which shards read it, when it was read" : "Which shards read it"),
-    make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows))),
-  );
+  const gave = make("span", {}, " ", make("span", { class: "chip" }, "gave the answer"));
+  const rows = answer.shards.map((shard) => [
+    make("code", {}, shard.node),
+    [make("code", {}, shard.tag), shard.tag === winner ? gave : null],
+    count(shard.passages),
+    shard.cached ? "kept answer" : "read",
+    shard.us.total === undefined ? "" : milliseconds(shard.us.total / 1000),
+  ]);
+  const name = answer.cached ? "Which shards read it, when it was read" : "Which shards read it";
+  return section(name, table(["Node", "Shard", "Passages", "How", "Time there"], rows));
 }

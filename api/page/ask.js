@@ -4,12 +4,14 @@ import { takeFeedback } from "/static/actions.js";
 import { answerParts, spoken } from "/static/answer.js";
 import { choose, chosenCorpora, fillChoice, installChoice } from "/static/choice.js";
 import { installCorpora, showCards } from "/static/corpora.js";
-import { byId, foreign, make, plural, problemCard } from "/static/dom.js";
+import { byId, foreign, make, plain, plural, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { installCombobox } from "/static/combobox.js";
 import { forgetRecent, lastCorpus, recent, remember as rememberQuestion, rememberCorpus } from "/static/storage.js";
+import { filterOf, offerParts, part } from "/static/facets.js";
 import { goesOn } from "/static/followup.js";
 import { passagesView } from "/static/passages.js";
+import { kept, showEnd, step } from "/static/present.js";
 import { installOwnText } from "/static/own.js";
 
 const SUGGESTING = 4; // corpora whose headings are suggested at once
@@ -86,6 +88,8 @@ function showCorpus(isChoice) {
   showCards(corpora, chosen);
   showRecent();
   suggest(chosen);
+  const address = new URLSearchParams(location.search);
+  offerParts(chosen, (!isChoice && address.get("corpus") === corpus.value && address.get("part")) || "");
 }
 
 /** Questions are asked; of a topic, which is none, the passages are shown. */
@@ -103,18 +107,19 @@ function topicsOf(known) {
   return topics.filter((_, n) => topics.length <= TRIED || n % Math.floor(topics.length / TRIED) === 0).slice(-TRIED);
 }
 
+function again({ question: text, corpus: name }) {
+  choose(name);
+  showCorpus(true);
+  ask(text);
+}
+
 /** What was asked before in this browser, of any corpus. */
 function showRecent() {
   const asked = recent();
   byId("recent").hidden = asked.length === 0;
-  const again = ({ question: text, corpus: name }) => () => {
-    choose(name);
-    showCorpus(true);
-    ask(text);
-  };
   byId("recent")
     .querySelector("ul")
-    .replaceChildren(...asked.map((one) => make("li", {}, make("button", { type: "button", class: "plain", click: again(one) }, one.question), make("span", { class: "quiet" }, ` in ${one.corpus.replaceAll(",", ", ")}`))));
+    .replaceChildren(...asked.map((one) => make("li", {}, plain(one.question, () => again(one)), make("span", { class: "quiet" }, ` in ${one.corpus.replaceAll(",", ", ")}`))));
 }
 
 /** Titles and headings of the corpora complete what is typed; some are shown as topics where no questions are written. */
@@ -148,14 +153,16 @@ async function ask(text, { fresh = false, remember = true, view = "answer", with
   wait();
   try {
     if (view === "passages") {
-      const parts = await passagesView(text, { corpus: corpus.value || null, filter: titled(within), signal: mine.signal });
+      const parts = await passagesView(text, { corpus: corpus.value || null, filter: filterNow(within), signal: mine.signal });
       show(parts, parts[0].querySelector("h2").textContent);
       return;
     }
-    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, filter: titled(within), signal: mine.signal };
+    const filter = filterNow(within);
+    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, filter, step, signal: mine.signal };
     const answer = await client.ask(text, options);
-    const parts = answerParts({ ...answer, filter: titled(within) }, () => ask(text, { fresh: true, remember: false, within }));
+    const parts = answerParts({ ...answer, filter }, () => ask(text, { fresh: true, remember: false, within }));
     show(within === null ? parts : [narrowed(text, within), ...parts], spoken(answer));
+    showEnd(answer);
     if (!answer.no_answer) last = { title: answer.title, corpus: corpus.value };
     byId("model").textContent = answer.pinned ? "" : answer.model;
     rememberQuestion(text, answer.corpus);
@@ -167,13 +174,21 @@ async function ask(text, { fresh = false, remember = true, view = "answer", with
   }
 }
 
-const titled = (title) => (title === null ? undefined : { title });
+/** The documents that are asked now: those of the part that is chosen, and of them those of a title. */
+function filterNow(title) {
+  const filter = { ...filterOf(part()), ...(title === null ? {} : { title }) };
+  return Object.keys(filter).length > 0 ? filter : undefined;
+}
 
-const addressOf = (text, view, within) => `/?${new URLSearchParams({ q: text, corpus: corpus.value, ...(view === "answer" ? {} : { view }), ...(within === null ? {} : { within }) })}`;
+function addressOf(text, view, within) {
+  const choices = { view: view === "answer" ? "" : view, within: within ?? "", part: part() };
+  const told = Object.entries(choices).filter(([, value]) => value);
+  return `/?${new URLSearchParams([["q", text], ["corpus", corpus.value], ...told, ...kept])}`;
+}
 
 /** Says which document alone was asked, and asks all on a press. */
 function narrowed(text, title) {
-  const all = make("button", { type: "button", class: "plain", click: () => ask(text) }, "Ask all documents");
+  const all = plain("Ask all documents", () => ask(text));
   return make("p", { class: "note", role: "note" }, "This goes on from your last question, so only ", make("b", {}, foreign(title)), " was asked. ", all);
 }
 
@@ -226,15 +241,13 @@ form.addEventListener("submit", (event) => {
   ask(question.value, { within: follows ? last.title : null });
 });
 installChoice(() => showCorpus(true));
+byId("part").addEventListener("change", () => {
+  if (document.body.classList.contains("asked")) ask(question.value);
+});
 installCombobox(question, byId("suggestions"), {
   asked: () => recent().map((one) => one.question),
   titles: () => suggestions,
-  again: (text) => {
-    const { corpus: name } = recent().find((one) => one.question === text);
-    choose(name);
-    showCorpus(true);
-    ask(text);
-  },
+  again: (text) => again(recent().find((one) => one.question === text)),
 });
 addEventListener("popstate", () => {
   question.value = ""; // before the corpora are read again: what is typed meanwhile stays

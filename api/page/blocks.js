@@ -1,6 +1,7 @@
 // Blocks of a document's text that are more than lines: headings, lists, and the rows of a table as a table.
 
 import { make } from "/static/dom.js";
+import { placeText } from "/static/place.js";
 import { listsOf, utf16Index } from "/static/text.js";
 
 /** [{first, last, made}] in order, indices of the string; `made(marks)` is the element, with the marks that lie in it. */
@@ -8,7 +9,7 @@ export function blocks({ text, places = [] }) {
   const marks = placed(text, places);
   const rows = tables(text, marks);
   const items = lists(text).filter((list) => !rows.some((one) => one.first < list.last && list.first < one.last));
-  return [...headings(text, marks), ...rows, ...items].sort((one, other) => one.first - other.first);
+  return [...parts(marks), ...headings(text, marks), ...rows, ...items].sort((one, other) => one.first - other.first);
 }
 
 /** The index after the empty lines that follow a block: its own margin stands for them. */
@@ -25,6 +26,14 @@ function placed(text, places) {
   return marks.map((mark, n) => ({ ...mark, last: marks[n + 1]?.first ?? text.length }));
 }
 
+/** A line of ours before what stands on another slide or sheet of the file. */
+function parts(marks) {
+  const nameOf = (mark) => (mark ? placeText({ slide: mark.place.slide, sheet: mark.place.sheet }) : "");
+  const begins = marks.filter((mark, n) => nameOf(mark) && nameOf(mark) !== nameOf(marks[n - 1]));
+  const made = (mark) => () => make("span", { class: "part quiet" }, nameOf(mark));
+  return begins.map((mark) => ({ first: mark.first, last: mark.first, made: made(mark) }));
+}
+
 /** Lines that stand where a heading begins to be in force, and say it. */
 function headings(text, marks) {
   const nameOf = (mark) => (mark?.place.headings ?? []).join("\n");
@@ -32,7 +41,11 @@ function headings(text, marks) {
     .filter((mark, n) => nameOf(mark) && nameOf(mark) !== nameOf(marks[n - 1]))
     .map(({ first, place }) => ({ first, words: place.headings.at(-1), level: Math.min(6, place.headings.length + 1) }))
     .filter(({ first, words }) => text.startsWith(words, first))
-    .map(({ first, words, level }) => ({ first, last: first + words.length, made: (within) => make("span", { class: `heading level-${level}`, role: "heading", "aria-level": level }, marked(text, first, first + words.length, within)) }));
+    .map(({ first, words, level }) => {
+      const look = { class: `heading level-${level}`, role: "heading", "aria-level": level };
+      const last = first + words.length;
+      return { first, last, made: (within) => make("span", look, marked(text, first, last, within)) };
+    });
 }
 
 function lists(text) {

@@ -27,7 +27,9 @@ export function installCombobox(input, list, { asked, titles, again }) {
   function open(found) {
     options = found;
     active = -1;
-    list.replaceChildren(...found.map((one, n) => make("li", { id: `option-${n}`, role: "option", "aria-selected": "false", class: one.isAsked ? "asked" : null, mousedown: (event) => choose(event, one) }, foreign(one.text))));
+    const look = (one, n) => ({ id: `option-${n}`, role: "option", "aria-selected": "false", class: one.isAsked && "asked" });
+    const item = (one, n) => make("li", { ...look(one, n), mousedown: (event) => choose(event, one) }, foreign(one.text));
+    list.replaceChildren(...found.map(item));
     show();
   }
 

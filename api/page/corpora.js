@@ -1,6 +1,6 @@
 // The corpora as cards: what each holds, ask it, add to it, delete it.
 
-import { byId, count, make, plural } from "/static/dom.js";
+import { byId, make, plain, plural, size } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { removeSoon } from "/static/undo.js";
 
@@ -25,12 +25,12 @@ function card(corpus, isCurrent) {
     "li",
     { class: isCurrent ? "current" : "" },
     make("h3", {}, make("a", { href: `/corpus/${corpus.name}` }, corpus.name)),
-    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.characters)}${encoding(corpus)}`),
+    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.bytes)}${encoding(corpus)}`),
     make(
       "p",
       { class: "verbs" },
-      make("button", { type: "button", class: "plain", click: () => chosen(corpus.name), "aria-label": `Ask ${corpus.name}` }, "Ask"),
-      make("button", { type: "button", class: "plain", click: () => add(corpus.name), "aria-label": `Add to ${corpus.name}` }, "Add"),
+      plain("Ask", () => chosen(corpus.name), { "aria-label": `Ask ${corpus.name}` }),
+      plain("Add", () => add(corpus.name), { "aria-label": `Add to ${corpus.name}` }),
       remover(corpus, said),
     ),
     said,
@@ -40,11 +40,6 @@ function card(corpus, isCurrent) {
 /** How far the vectors are, until every passage has one. */
 function encoding({ encoded, passages }) {
   return encoded === null || encoded >= passages ? "" : `; ${Math.floor((100 * encoded) / passages)} % found in other words, too`;
-}
-
-function size(characters) {
-  if (characters < 1e3) return plural(characters, "character", "characters");
-  return characters < 1e6 ? `${count(Math.round(characters / 1e3))} thousand characters` : `${(characters / 1e6).toFixed(1)} million characters`;
 }
 
 function add(name) {
@@ -69,5 +64,5 @@ function remover(corpus, said) {
       said.textContent = problem.message;
     }
   }
-  return make("button", { type: "button", class: "plain lesser", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
+  return plain("Delete", click, { class: "plain lesser", "aria-label": `Delete ${corpus.name}` });
 }

@@ -1,6 +1,6 @@
 // One corpus: how much it holds, how far its vectors are, and its documents, to be found, opened and removed.
 
-import { byId, count, foreign, make, percent, plural, problemCard, readingOf } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, plural, problemCard, readingOf, size, table } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { removeSoon } from "/static/undo.js";
 import { upload } from "/static/upload.js";
@@ -61,17 +61,12 @@ async function showAsked() {
   if (!(await client.corpora()).questions) return;
   const { questions } = await client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/questions`);
   byId("asked").hidden = questions.length === 0;
-  const head = make("tr", {}, make("th", { scope: "col" }, "Question"), make("th", { scope: "col", class: "number" }, "Times"), make("th", { scope: "col" }, "Outcome"));
-  const rows = questions.slice(0, SHOWN).map((one) =>
-    make(
-      "tr",
-      {},
-      make("td", {}, make("a", { href: `/?${new URLSearchParams({ corpus: name, q: one.question })}` }, foreign(one.question))),
-      make("td", { class: "number" }, count(one.times)),
-      make("td", { class: one.refused ? "refused" : null }, one.refused ? "no sure answer" : percent(one.score)),
-    ),
-  );
-  byId("asked").querySelector(".scroll").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
+  const rows = questions.slice(0, SHOWN).map((one) => [
+    make("a", { href: `/?${new URLSearchParams({ corpus: name, q: one.question })}` }, foreign(one.question)),
+    count(one.times),
+    make("span", { class: one.refused ? "refused" : null }, one.refused ? "no sure answer" : percent(one.score)),
+  ]);
+  byId("asked").querySelector(".scroll").replaceWith(table(["Question", "Times", "Outcome"], rows));
 }
 
 /** The files that are being read into the corpus, until none is; what they brought is listed then. */
@@ -94,15 +89,18 @@ function taskRow(task) {
     make("span", {}, "Reading ", foreign(task.file ?? "files"), of),
     make("progress", { max: 1, value: share, "aria-label": `${task.file}, stored` }),
     make("span", { class: "quiet" }, task.stage === "cancelling" ? "cancelling …" : readingOf(task)),
-    task.stage === "cancelling" ? null : make("button", { type: "button", class: "plain", click: cancel, "aria-label": `Cancel ${task.file}` }, "Cancel"),
+    task.stage === "cancelling" ? null : plain("Cancel", cancel, { "aria-label": `Cancel ${task.file}` }),
   );
 }
 
 /** The sizes; again after a while, where passages still lack vectors. */
 async function look() {
   const { corpus, dropping, partial, failed } = await client.corpus(name);
+  const whole = plural((corpus ?? dropping).documents, "document", "documents");
   byId("said").textContent = [
-    corpus ? `${plural(corpus.documents, "document", "documents")}, ${plural(corpus.passages, "passage", "passages")}, ${size(corpus.bytes)}` : `being deleted: ${count(dropping.removed)} of ${plural(dropping.documents, "document", "documents")} are gone`,
+    corpus
+      ? `${whole}, ${plural(corpus.passages, "passage", "passages")}, ${size(corpus.bytes)}`
+      : `being deleted: ${count(dropping.removed)} of ${whole} are gone`,
     partial ? `without the documents of ${failed.join(", ")}, which did not answer` : "",
     corpus && isBehind(corpus) ? `${percent(corpus.encoded / corpus.passages)} can be found in other words, too` : "",
   ].filter(Boolean).join("; ");
@@ -113,8 +111,6 @@ async function look() {
 }
 
 const isBehind = ({ encoded, passages }) => encoded !== null && encoded < passages;
-
-const size = (bytes) => (bytes < 1e6 ? `${count(Math.ceil(bytes / 1e3))} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 const HEADS = [["Document", null], ["Kind", null], ["Passages", "number"], ["Text", "number"]];
 
@@ -142,10 +138,10 @@ function show() {
   const heads = HEADS.map(([text, look]) => make("th", { scope: "col", class: look }, text));
   const last = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Remove"));
   const head = make("tr", {}, make("th", { scope: "col" }, all), heads, last);
-  const table = () => make("table", {}, make("thead", {}, head), make("tbody", {}, rows.slice(0, shown).flatMap(rowsOf)));
+  const listed = () => make("table", {}, make("thead", {}, head), make("tbody", {}, rows.slice(0, shown).flatMap(rowsOf)));
   const none = wanted ? "No document has that in its title or name." : "No document is left.";
-  byId("documents").replaceChildren(fit.length > 0 ? table() : make("p", { class: "quiet" }, none));
-  const more = make("button", { type: "button", class: "plain", click: () => ((shown += SHOWN), show()) }, "Show more");
+  byId("documents").replaceChildren(fit.length > 0 ? listed() : make("p", { class: "quiet" }, none));
+  const more = plain("Show more", () => ((shown += SHOWN), show()));
   byId("rest").hidden = rows.length <= shown && documents.length < MOST;
   const bound = documents.length < MOST ? "" : `, of the first ${count(MOST)} documents of the corpus`;
   const part = `${count(Math.min(shown, rows.length))} of ${count(rows.length)}${bound} `;
@@ -163,12 +159,8 @@ function rowsOf(one) {
     show();
     byId("documents").querySelector(`[data-file="${CSS.escape(one.id)}"]`)?.focus();
   };
-  const name = isFile
-    ? make("button", { type: "button", class: "plain", "aria-expanded": String(isOpen), "data-file": one.id, click: toggle }, [
-        foreign(one.title),
-        ` (${count(one.of.length)})`,
-      ])
-    : link(one);
+  const look = { "aria-expanded": String(isOpen), "data-file": one.id };
+  const name = isFile ? plain([foreign(one.title), ` (${count(one.of.length)})`], toggle, look) : link(one);
   const inner = (document) => row({ ...document, of: [document] }, link(document), "inner");
   return [row(one, name), ...(isOpen ? one.of.slice(0, SHOWN).map(inner) : [])];
 }
@@ -190,7 +182,7 @@ function row(one, inside, look = null) {
     make("td", {}, kindOf(one)),
     make("td", { class: "number" }, count(one.passages)),
     make("td", { class: "number" }, size(one.bytes)),
-    make("td", {}, make("button", { type: "button", class: "plain lesser", click, "aria-label": `Remove ${nameOf(one)}` }, "Remove")),
+    make("td", {}, plain("Remove", click, { class: "plain lesser", "aria-label": `Remove ${nameOf(one)}` })),
   );
 }
 

@@ -1,17 +1,9 @@
 // /openapi.json in Swagger UI, which comes with the package fastapi-swagger; below it the codes of all problems.
 
-import { byId, make, problemCard } from "/static/dom.js";
+import { byId, make, problemCard, table } from "/static/dom.js";
 import { client } from "/static/client.js";
 
-function codesTable(codes) {
-  const cells = ({ code, status, title, remedy }) => [make("code", {}, code), String(status), title, remedy].map((cell) => make("td", {}, cell));
-  const heads = ["Code", "Status", "What", "Way out"].map((head) => make("th", { scope: "col" }, head));
-  return make(
-    "div",
-    { class: "scroll", tabindex: "0" },
-    make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, codes.map((one) => make("tr", { id: one.code }, cells(one))))),
-  );
-}
+const codeRow = ({ code, status, title, remedy }) => [make("code", { id: code }, code), String(status), title, remedy];
 
 async function load() {
   try {
@@ -22,7 +14,7 @@ async function load() {
     byId("problems").replaceChildren(
       make("h2", {}, "Problems"),
       make("p", { class: "quiet" }, "Every error is application/problem+json (RFC 9457) with one of these codes, a detail and a remedy."),
-      codesTable(described["x-problems"]),
+      table(["Code", "Status", "What", "Way out"], described["x-problems"].map(codeRow)),
     );
     if (location.hash) location.replace(location.hash); // its target exists only now
   } catch (problem) {

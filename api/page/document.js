@@ -2,7 +2,7 @@
 
 import { copier, placeOf } from "/static/actions.js";
 import { blocks } from "/static/blocks.js";
-import { byId, count, foreign, make, percent, problemCard } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { Pages, pagesOf } from "/static/pages.js";
 import { placeText } from "/static/place.js";
@@ -110,7 +110,10 @@ class View {
     let place = from;
     const marks = this.spans.map((span, number) => ({ ...span, made: (first = span.first, last = span.last) => this.mark(span, number, first, last) }));
     const inside = (block) => marks.filter((mark) => mark.first < block.last && block.first < mark.last);
-    for (const { first, last, made, within } of [...marks, ...this.blocks.map((one) => ({ ...one, within: inside(one) }))].sort((one, other) => one.first - other.first || other.last - one.last)) {
+    const every = [...marks, ...this.blocks.map((one) => ({ ...one, within: inside(one) }))];
+    const longest = ({ first, last }) => (first === last ? Infinity : last); // our own line stands before the file's
+    every.sort((one, other) => one.first - other.first || longest(other) - longest(one));
+    for (const { first, last, made, within } of every) {
       if (first < place || last > to) continue;
       const element = within ? made(within) : made();
       this.lengths.set(element, last - first);
@@ -138,7 +141,7 @@ class View {
       this.whole = true;
       this.render();
     };
-    return make("p", { class: "cut" }, make("button", { type: "button", class: "plain", click: all }, "Show the whole document"));
+    return make("p", { class: "cut" }, plain("Show the whole document", all));
   }
 
   showTicks() {
@@ -153,9 +156,9 @@ class View {
   showWalk() {
     this.walk.hidden = this.spans.length < 2;
     this.walk.replaceChildren(
-      make("button", { type: "button", class: "plain", click: () => this.step(-1) }, "Previous passage"),
+      plain("Previous passage", () => this.step(-1)),
       make("span", { class: "quiet" }, `${this.current + 1} of ${this.spans.length}`),
-      make("button", { type: "button", class: "plain", click: () => this.step(1) }, "Next passage"),
+      plain("Next passage", () => this.step(1)),
     );
   }
 
@@ -172,10 +175,8 @@ class View {
   }
 
   outlineOf(entries) {
-    const items = entries.map(({ character, words, level }) => {
-      const button = make("button", { type: "button", class: "plain", click: () => this.goTo(character) }, foreign(words));
-      return make("li", { class: `level-${level}` }, button);
-    });
+    const entry = ({ character, words }) => plain(foreign(words), () => this.goTo(character));
+    const items = entries.map((one) => make("li", { class: `level-${one.level}` }, entry(one)));
     return make("details", { class: "outline" }, make("summary", {}, `Outline, ${count(entries.length)} entries`), make("ol", {}, items));
   }
 
@@ -245,7 +246,7 @@ function placeAt(found, character) {
 
 /** A button that saves the file: a link could not bring the visitor's key. */
 function downloader(found) {
-  const button = make("button", { type: "button", class: "plain", click }, "Download the file");
+  const button = plain("Download the file", click);
   async function click() {
     try {
       const address = URL.createObjectURL(await client.file(found.id, { corpus }));

@@ -14,6 +14,20 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** A button that looks like a link. */
+export const plain = (name, click, more = {}) => make("button", { type: "button", class: "plain", click, ...more }, name);
+
+/** A section under its name. */
+export const section = (name, ...content) =>
+  make("section", { class: "section", "aria-label": name }, make("h2", {}, name), content);
+
+/** A table that scrolls within the page; rows are lists of what their cells hold. */
+export function table(heads, rows) {
+  const row = (cells, tag, look = {}) => make("tr", {}, cells.map((cell) => make(tag, look, cell)));
+  const body = make("tbody", {}, rows.map((cells) => row(cells, "td")));
+  return make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, row(heads, "th", { scope: "col" })), body));
+}
+
 /** Text of a document inside a line of ours: it keeps its own direction. */
 export const foreign = (text) => make("bdi", {}, text);
 
@@ -36,7 +50,7 @@ export function problemCard(problem, retry = null) {
     make("h2", {}, problem.title),
     [own ?? problem.detail, own ? null : problem.remedy].filter(Boolean).map((text) => make("p", {}, text)),
     problem.status === 401 && retry ? keyForm(retry) : null,
-    make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),
+    make("p", {}, retry ? plain("Try again", retry) : null, " ", make("code", {}, problem.code)),
   );
 }
 
@@ -56,6 +70,8 @@ export const percent = (score) => (score > 0 && score < 0.005 ? "<1 %" : `${Math
 export const count = (number) => number.toLocaleString("en");
 
 export const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
+
+export const size = (bytes) => (bytes < 1e6 ? `${count(Math.ceil(bytes / 1e3))} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 /** How far a task is with the file that it reads. */
 export const readingOf = ({ texts, stored }) => (texts > 1 ? `${count(stored)} of ${plural(texts, "text", "texts")}` : "reading …");

@@ -1,6 +1,6 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
-import { byId, count, foreign, make, percent, plural, readingOf } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, plural, readingOf } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { Problem } from "/static/shardqa.js";
 import { removeSoon } from "/static/undo.js";
@@ -87,7 +87,8 @@ async function takeFiles(files, added) {
   if (taken > 0) await added(corpus);
   const refused = rows.filter((row) => row.classList.contains("bad")).length;
   const partly = rows.filter((row) => row.classList.contains("partly")).length;
-  const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
+  const what = taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts");
+  const done = taken > 0 ? `Added ${what}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
   const left = partly > 0 ? `${plural(partly, "file has", "files have")} parts without text: the list says which.` : "";
   const none = refused > 0 ? `${plural(refused, "file was", "files were")} not taken: the list says why.` : "";
   say([done, left, none].filter(Boolean).join(" "), taken === 0 && refused > 0);
@@ -130,7 +131,7 @@ function fileRow(file) {
   const outcome = make("span", { class: "quiet" });
   const reasons = make("ul", {});
   const name = make("span", {}, foreign(file.name));
-  const cancel = make("button", { type: "button", class: "plain", click: stop, "aria-label": `Cancel ${file.name}` }, "Cancel");
+  const cancel = plain("Cancel", stop, { "aria-label": `Cancel ${file.name}` });
   const row = make("li", {}, name, bar, outcome, cancel, reasons);
   row.stop = new AbortController();
   function stop() {
@@ -200,7 +201,7 @@ function addedRow(ingested, title) {
     {},
     make("a", { href: `/document?${new URLSearchParams({ corpus: ingested.corpus, id: ingested.document })}` }, foreign(title)),
     make("span", { class: "quiet" }, `in ${ingested.corpus}, ${plural(ingested.passages, "passage", "passages")}`),
-    make("button", { type: "button", class: "plain lesser", click: remove }, "Remove"),
+    plain("Remove", remove, { class: "plain lesser" }),
   );
   function remove() {
     row.hidden = true;

@@ -1,6 +1,6 @@
 // Pages of a PDF as pictures: the one with a mark, the others by turning or by their thumbnails.
 
-import { make } from "/static/dom.js";
+import { make, plain } from "/static/dom.js";
 import { client } from "/static/client.js";
 
 const MARK = [255, 226, 138]; // as the server marks words on white paper
@@ -11,7 +11,7 @@ const READABLE = 820; // pixels of width from which the words of a page can be r
 /** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until all of it is asked for. */
 function pageView(image, number) {
   const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Page ${number}` }, image);
-  const zoom = make("button", { type: "button", class: "plain", click: () => show(!isNear) });
+  const zoom = plain("", () => show(!isNear));
   const { at, bottom } = drawn(image);
   image.style.aspectRatio = `${image.naturalWidth} / ${bottom}`; // the style cuts what is below
   let isNear;
@@ -103,8 +103,7 @@ export class Pages {
   }
 
   showTurning() {
-    const button = (name, n) =>
-      make("button", { type: "button", class: "plain", disabled: !this.pages[n], click: () => this.turn(n) }, name);
+    const button = (name, n) => plain(name, () => this.turn(n), { disabled: !this.pages[n] });
     const { number } = this.pages[this.at];
     const where = make("span", { class: "quiet" }, `Page ${number} of ${this.pages.at(-1).number}`);
     this.turning.replaceChildren(button("Previous page", this.at - 1), where, button("Next page", this.at + 1));
@@ -115,8 +114,7 @@ export class Pages {
 
   /** A page's thumbnail, made once it is in sight. */
   small({ number, start }, n) {
-    const look = { type: "button", class: "plain", "aria-label": `Page ${number}`, click: () => this.turn(n) };
-    const button = make("button", look, String(number));
+    const button = plain(String(number), () => this.turn(n), { "aria-label": `Page ${number}` });
     const sight = new IntersectionObserver(async ([one]) => {
       if (!one.isIntersecting) return;
       sight.disconnect();

@@ -1,6 +1,6 @@
 // Passages of a question, best first, with its words marked: a view beside the answer, and what is left where there is none.
 
-import { foreign, make, plural } from "/static/dom.js";
+import { foreign, make, plain, plural } from "/static/dom.js";
 import { nodesOf } from "/static/blocks.js";
 import { placeOf } from "/static/actions.js";
 import { client } from "/static/client.js";
@@ -23,7 +23,7 @@ export async function passagesView(question, options) {
   const passages = isWordless ? found.passages.slice(0, LEFT) : distinct(found.passages);
   const list = make("ol", { class: "found" });
   const counted = make("h2", {});
-  const more = make("button", { type: "button", class: "plain", click: () => show(shown + SHOWN) }, "Show more");
+  const more = plain("Show more", () => show(shown + SHOWN));
   const choices = FACETS.map(([name, of]) => ({ name, of, select: chooser(name, of, passages, () => show(SHOWN)) })).filter((one) => one.select);
   let shown = 0;
   function show(count) {

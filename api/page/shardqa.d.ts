@@ -128,6 +128,8 @@ export type Condition = Scalar | Scalar[] | FilterBounds;
 /** Conditions that all must hold. */
 export interface DocumentFilter {
   title?: Condition;
+  /** What the source begins with, as a folder's; of several, any. */
+  source?: string | string[];
   metadata?: { [name: string]: Condition };
   all?: DocumentFilter[];
 }
@@ -142,6 +144,15 @@ export interface AskOptions {
   answer_when?: AnswerWhen;
   form?: Form;
   fresh?: boolean;
+}
+
+/** A step on the way to an answer. */
+export interface Step {
+  step: "terms" | "rank" | "read";
+  ms: number;
+  passages: number;
+  documents: string[];
+  best: Candidate | null;
 }
 
 export interface Question extends AskOptions {
@@ -303,7 +314,7 @@ interface OfCorpus extends Signal {
 
 export class Client {
   constructor(options?: { url?: string; key?: string; retries?: number; fetch?: typeof fetch });
-  ask(question: string, options?: AskOptions & Signal): Promise<Answer>;
+  ask(question: string, options?: AskOptions & Signal & { step?: (step: Step) => void }): Promise<Answer>;
   askBatch(questions: (string | Question)[], options?: Signal): Promise<Asked[]>;
   search(question: string, options?: OfCorpus & { limit?: number; filter?: DocumentFilter }): Promise<SearchResult>;
   explain(question: string, options?: OfCorpus & { k?: number; filter?: DocumentFilter }): Promise<{ answer: Answer; [more: string]: unknown }>;

@@ -36,9 +36,9 @@ export class Client {
     this.#retries = retries;
   }
 
-  /** The answer to one question, a span of a document; `options` are those of AskOptions, in shardqa.d.ts. */
-  ask(question, { signal, ...options } = {}) {
-    return this.call("POST", "/v1/ask", { body: { question, ...options }, signal });
+  /** The answer to one question; `options` are those of AskOptions, in shardqa.d.ts. `step(one)` is called on the way. */
+  ask(question, { signal, step, ...options } = {}) {
+    return this.call("POST", "/v1/ask", { body: { question, ...options }, as: step, signal });
   }
 
   /** Up to a hundred questions at once, each with its answer or its problem. */
@@ -165,7 +165,8 @@ export class Client {
   }
 
   async #once(method, path, { body, file, as, signal }) {
-    const headers = { Accept: "application/json, application/problem+json" };
+    const isTold = typeof as === "function"; // as events
+    const headers = { Accept: isTold ? "text/event-stream" : "application/json, application/problem+json" };
     if (this.#key) headers.Authorization = `Bearer ${this.#key}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     else if (file !== undefined && !(file instanceof FormData)) headers["Content-Type"] = "application/octet-stream";
@@ -183,9 +184,26 @@ export class Client {
       });
     }
     if (reply.ok && as === "blob") return reply.blob();
+    if (reply.ok && isTold) return lastOf(reply, as);
     const text = await reply.text();
     if (!reply.ok) throw problemOf(reply, text);
     return text ? JSON.parse(text) : null;
+  }
+}
+
+/** The answer at the end of a reply of events; `step` is called with each before it. */
+async function lastOf(reply, step) {
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ; ) {
+    const { done, value } = await reader.read();
+    if (done) throw new Problem({ title: "The reply broke off", detail: "No answer came.", code: "unreachable" });
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const [, name, data] of events.map((one) => one.match(/^event: (.*)\ndata: (.*)$/))) {
+      if (name === "problem") throw new Problem(JSON.parse(data));
+      if (name === "answer") return JSON.parse(data);
+      step(JSON.parse(data));
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Removes something after a while in which it can be taken back; leaving the page does it at once.
 
-import { byId, foreign, make } from "/static/dom.js";
+import { byId, foreign, make, plain } from "/static/dom.js";
 
 const WHILE = 8000; // ms
 
@@ -8,7 +8,7 @@ const waiting = new Set(); // what is to be done yet
 
 /** Says that `name` is removed; `remove()` does it, unless `back()` is called before. */
 export function removeSoon(name, remove, back) {
-  const note = make("p", {}, "Removed ", foreign(name), ". ", make("button", { type: "button", class: "plain", click: undo }, "Undo"));
+  const note = make("p", {}, "Removed ", foreign(name), ". ", plain("Undo", undo));
   const timer = setTimeout(done, WHILE);
   waiting.add(done);
   notes().append(note);

@@ -1,57 +1,52 @@
 """The page: static files, no build step, nothing from elsewhere."""
 
 import importlib.util
+import io
 import os
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI
+import segno
+from fastapi import APIRouter, FastAPI, Query
 from fastapi.responses import FileResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from shardqa.api.gate import OPEN, Route
+from shardqa.api.gate import OPEN, Route, operation
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
+LONGEST_CODE = 1_000  # characters; 86 ms
+PAGES = {
+    "/": "index.html",
+    "/document": "document.html",
+    "/docs": "docs.html",  # FastAPI's own loads Swagger UI from a CDN, which this server can do without
+    "/cluster": "cluster.html",
+    "/corpus/{name}": "corpus.html",
+    "/llms.txt": "llms.txt",
+    "/favicon.ico": "icon.svg",
+}
 
 router = APIRouter(include_in_schema=False, route_class=Route)
 
 
-@router.get("/", dependencies=[OPEN])
-async def ask_page() -> FileResponse:
-    return FileResponse(FOLDER / "index.html", headers=FRESH)
+def _add(path: str, file: str) -> None:
+    @router.get(path, dependencies=[OPEN])
+    async def page() -> FileResponse:
+        return FileResponse(FOLDER / file, headers=FRESH)
 
 
-@router.get("/document", dependencies=[OPEN])
-async def document_page() -> FileResponse:
-    return FileResponse(FOLDER / "document.html", headers=FRESH)
+for path, file in PAGES.items():
+    _add(path, file)
 
 
-@router.get("/docs", dependencies=[OPEN])
-async def docs_page() -> FileResponse:
-    """Shows /openapi.json in Swagger UI. FastAPI's own page loads it from a CDN, which this server can do without."""
-    return FileResponse(FOLDER / "docs.html", headers=FRESH)
-
-
-@router.get("/cluster", dependencies=[OPEN])
-async def cluster_page() -> FileResponse:
-    return FileResponse(FOLDER / "cluster.html", headers=FRESH)
-
-
-@router.get("/corpus/{name}", dependencies=[OPEN])
-async def corpus_page() -> FileResponse:
-    return FileResponse(FOLDER / "corpus.html", headers=FRESH)
-
-
-@router.get("/llms.txt", dependencies=[OPEN])
-async def for_programs() -> FileResponse:
-    return FileResponse(FOLDER / "llms.txt", headers=FRESH)
-
-
-@router.get("/favicon.ico", dependencies=[OPEN])
-async def icon() -> FileResponse:
-    return FileResponse(FOLDER / "icon.svg", headers=FRESH)
+@router.get("/qr.svg", **operation("ask", "Draw a QR code"))
+def code_of(text: Annotated[str, Query(max_length=LONGEST_CODE)]) -> Response:
+    """A text as a QR code: of a question's address, for those who sit in a hall."""
+    drawn = io.BytesIO()
+    segno.make(text, micro=False).save(drawn, "svg", xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
+    return Response(drawn.getvalue(), media_type="image/svg+xml")
 
 
 class _Fresh(StaticFiles):

@@ -383,8 +383,8 @@ def test_the_description_lists_every_operation_and_code(open_page: OpenPage, lon
     operations = httpx.get(f"{lonely.url}/openapi.json").json()["paths"]
     page = open_page(lonely, "/docs#unknown_corpus")
     page.get_by_role("heading", name="The HTTP API").wait_for()
-    page.locator("tr:target").wait_for()
-    assert "No such corpus" in page.locator("tr:target").inner_text()
+    page.locator("tr:has(:target)").wait_for()
+    assert "No such corpus" in page.locator("tr:has(:target)").inner_text()
     assert page.locator(".opblock").count() == sum(len(methods) for methods in operations.values())
 
 

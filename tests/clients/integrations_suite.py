@@ -68,6 +68,7 @@ def test_haystack_reads_documents_in_a_pipeline() -> None:
     best = again.run(asked)["reader"]["answers"][0]
     assert best.data == "Ada Holm"
     assert MILL[best.document_offset.start : best.document_offset.end] == "Ada Holm"
+    assert asyncio.run(again.run_async(asked))["reader"]["answers"][0].data == "Ada Holm"
     nothing = ShardqaExtractiveReader().run("What does the ferry cost?", [Document(content=MILL)])["answers"][0]
     assert nothing.data is None
 
