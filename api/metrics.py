@@ -7,10 +7,12 @@ belongs to whoever starts the processes: `shared_by`.
 
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cachetools import LRUCache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -20,11 +22,13 @@ from shardqa.schema import Answer
 # Seconds. A repeat from the process' own memory takes well under a millisecond, a cold question tens to hundreds.
 BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PHASES = ("cache", "terms", "rank", "read", "total")  # fields of answer.Timing
+MINUTES = 60  # that /v1/cluster tells of
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client looks for it when it is imported
 
 
 class Metrics:
     def __init__(self) -> None:
+        self._asked: LRUCache[tuple[int, bool], int] = LRUCache(2 * MINUTES)  # questions by minute and refusal
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "shardqa_http_requests",
@@ -81,6 +85,7 @@ class Metrics:
             milliseconds = getattr(answer.timing, phase)
             if milliseconds > 0:
                 self.ask_seconds.labels(phase, cache).observe(milliseconds / 1000)
+        self._note(answer.no_answer)
         outcome = "no_answer" if answer.no_answer else "answered"
         self.answers.labels(outcome, str(answer.partial).lower()).inc()
 
@@ -89,6 +94,17 @@ class Metrics:
         for histogram in self._cached_phases:
             histogram.observe(milliseconds / 1000)
         self._cached_outcomes[no_answer].inc()
+        self._note(no_answer)
+
+    def _note(self, is_refused: bool) -> None:
+        minute = int(time.time()) // 60
+        self._asked[minute, is_refused] = self._asked.get((minute, is_refused), 0) + 1
+
+    def last_hour(self) -> list[tuple[int, int]]:
+        """Returns how many questions this process has answered, and not, in each of the last minutes."""
+        last = int(time.time()) // 60
+        minutes = range(last - MINUTES + 1, last + 1)
+        return [(self._asked.get((one, False), 0), self._asked.get((one, True), 0)) for one in minutes]
 
     def text(self) -> bytes:
         """Returns all metrics in Prometheus' text format 0.0.4."""

@@ -1,23 +1,19 @@
-// The nodes, looked at every few seconds: a row each, with lines of what it was asked, how much of that it kept, and its times.
+// The nodes, looked at every few seconds: a row each. Above them the questions of the last hour.
 
-import { byId, count, make, percent, plural } from "/static/dom.js";
+import { byId, count, make, percent, plural, size } from "/static/dom.js";
 import { client } from "/static/client.js";
 
 const EVERY = 2000; // ms between two looks
-const KEPT = 40; // looks that are drawn
 const SLOTS = 16384;
-const SVG = "http://www.w3.org/2000/svg";
-const HEADS = ["Node", "State", "Slots", "Documents", "Questions", "Kept", "Reading", "PING"];
-
-const looks = new Map(); // node -> its last looks, oldest first
+const HEADS = ["Node", "State", "Slots", "Documents", "Memory", "Restarts", "Questions", "Kept", "Reading", "PING"];
 
 byId("said").textContent = "Looking at the nodes …";
 
 async function look() {
   try {
-    const { nodes, model } = await client.call("GET", "/v1/cluster");
-    for (const node of nodes) note(node);
+    const { nodes, model, hour } = await client.call("GET", "/v1/cluster");
     show(nodes, model);
+    showHour(hour);
   } catch (problem) {
     byId("said").textContent = `${problem.title}: ${problem.message}`;
   }
@@ -25,19 +21,19 @@ async function look() {
   setTimeout(look, EVERY);
 }
 
-/** Counts become what came since the last look. */
-function note(node) {
-  const known = looks.get(node.node) ?? [];
-  const before = known.at(-1);
-  const now = { at: performance.now(), node, ping: node.ms, questions: null, kept: null, reading: null };
-  if (before && node.answers_read !== null && before.node.answers_read !== null) {
-    const since = (field) => Math.max(0, node[field] - before.node[field]); // a restart begins anew
-    const [kept, read] = [since("answers_kept"), since("answers_read")];
-    now.questions = (kept + read) / ((now.at - before.at) / 1000);
-    now.kept = kept + read > 0 ? kept / (kept + read) : null;
-    now.reading = read > 0 ? since("reading_ms") / read : null;
-  }
-  looks.set(node.node, [...known, now].slice(-KEPT));
+/** A bar for each minute, as high as it had questions, the refused ones on top; none for whoever may not see all. */
+function showHour(hour) {
+  const [answered, refused] = [0, 1].map((which) => hour.reduce((sum, one) => sum + one[which], 0));
+  const most = Math.max(1, ...hour.map((one) => one[0] + one[1]));
+  const bars = hour.map((one) => {
+    const bar = make("i");
+    bar.style.height = `${(100 * (one[0] + one[1])) / most}%`;
+    bar.style.setProperty("--refused", `${(100 * one[1]) / (one[0] + one[1] || 1)}%`);
+    return bar;
+  });
+  byId("hour").hidden = hour.length === 0;
+  byId("hour").lastElementChild.replaceChildren(...bars);
+  byId("hour").firstElementChild.textContent = `The last hour: ${count(answered)} questions answered, ${count(refused)} not`;
 }
 
 function show(nodes, model) {
@@ -70,6 +66,7 @@ function slotBar(masters) {
 function row(node) {
   const isMaster = node.role === "master";
   const wrong = faults(node);
+  const asked = node.answers_kept === null ? null : node.answers_kept + node.answers_read;
   const cells = make(
     "tr",
     { class: node.role },
@@ -77,8 +74,12 @@ function row(node) {
     make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.length > 0 ? wrong.join("; ") : "answers", node.error ? make("small", {}, node.error) : null),
     make("td", {}, isMaster ? `${count(slotsOf(node))}${node.moving ? `, ${count(node.moving)} moving` : ""}` : ""),
     make("td", {}, isMaster && !node.error ? [count(node.documents), make("small", {}, plural(node.passages, "passage", "passages"))] : ""),
-    isMaster ? [measured(node, "questions", (value) => `${value.toFixed(1)} /s`), measured(node, "kept", percent), measured(node, "reading", milliseconds)] : [1, 2, 3].map(() => make("td", {})),
-    measured(node, "ping", milliseconds),
+    told(node.memory, size),
+    told(node.restarts, count),
+    told(isMaster ? asked : null, count),
+    told(isMaster && asked > 0 ? node.answers_kept / asked : null, percent),
+    told(isMaster && node.answers_read > 0 ? node.reading_ms / node.answers_read : null, milliseconds),
+    told(node.ms, milliseconds),
   );
   for (const [n, cell] of [...cells.children].entries()) cell.dataset.name = HEADS[n]; // where the head has no room
   return cells;
@@ -97,23 +98,6 @@ function faults(node) {
 
 const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : count(Math.round(value))} ms`;
 
-/** The last value that is known, and all of them as a line. */
-function measured(node, name, worded) {
-  const values = looks.get(node.node).map((one) => one[name]);
-  const last = values.findLast((value) => value !== null);
-  return make("td", {}, last === undefined ? [make("span", { class: "quiet", "aria-hidden": "true" }, "–"), make("span", { class: "hidden" }, "none yet")] : [worded(last), spark(values)]);
-}
-
-/** Values as a line, the highest at the top; a look that had none leaves a gap. */
-function spark(values) {
-  const drawn = document.createElementNS(SVG, "svg");
-  for (const [name, value] of Object.entries({ class: "spark", width: 72, height: 18, viewBox: "0 0 72 18", "aria-hidden": "true" })) drawn.setAttribute(name, value);
-  const top = Math.max(...values, 0.001);
-  const points = values.map((value, n) => (value === null ? null : `${(72 * n) / (KEPT - 1)},${16.5 - (15 * value) / top}`)).filter(Boolean);
-  const line = document.createElementNS(SVG, "polyline");
-  line.setAttribute("points", points.length === 1 ? `${points[0]} ${points[0]}` : points.join(" "));
-  drawn.append(line);
-  return drawn;
-}
+const told = (value, worded) => make("td", {}, value === null ? make("span", { class: "quiet" }, "–") : worded(value));
 
 look();

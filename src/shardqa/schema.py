@@ -146,11 +146,15 @@ class NodeInfo(BaseModel):
     answers_kept: int | None = None  # since the module was loaded; None where INFO may not be read, and with a filter
     answers_read: int | None = None
     reading_ms: float | None = None  # of all these together, waits included
+    memory: int | None = None  # bytes that Redis uses; None as above
+    restarts: int | None = None  # workers that were started in place of one that ended
     error: str | None = None
 
 
 class ClusterInfo(BaseModel):
     model: str  # the reader that is asked
+    hour: list[tuple[int, int]] = Field(default_factory=list)
+    """Questions of each of the last 60 minutes that the process which tells this has answered, and not."""
     nodes: list[NodeInfo]  # masters by their slots, each followed by its replicas
 
 

@@ -310,6 +310,7 @@ def test_rows_of_a_file_are_one_line_and_what_is_ticked_is_removed(
 
 
 def test_the_cluster_page_shows_every_shard_and_the_last_hour(page: "Page", http: httpx.Client, filled: str) -> None:
+    http.get("/v1/ask", params={"q": QUESTION, "corpus": filled})
     page.goto("/cluster")
     page.get_by_text("all slots are served").wait_for()
     masters = [one for one in http.get("/v1/cluster").json()["nodes"] if one["role"] == "master"]
@@ -317,7 +318,6 @@ def test_the_cluster_page_shows_every_shard_and_the_last_hour(page: "Page", http
     assert page.locator("#slots i").count() >= len(masters)
     assert " ms" in page.locator("tr.master").first.inner_text()
     assert re.search(r"\d MB\n.*\b0\n", page.locator("tr.master").first.inner_text().replace("\t", "\n"))
-    http.get("/v1/ask", params={"q": QUESTION, "corpus": filled})
     page.get_by_text(re.compile(r"The last hour: [\d,]+ questions answered, [\d,]+ not")).wait_for()
     assert page.locator("#hour i").count() == 60
     assert page.locator("#hour i").evaluate_all("all => Math.max(...all.map((one) => one.clientHeight))") > 30

@@ -36,16 +36,7 @@ from shardqa.http_schema import (
     Version,
 )
 from shardqa.question import CorporaChoice
-from shardqa.schema import (
-    Answer,
-    DocumentInfo,
-    Dropping,
-    Explanation,
-    Facets,
-    Ingested,
-    OneCorpus,
-    SearchResult,
-)
+from shardqa.schema import Answer, DocumentInfo, Dropping, Explanation, Facets, Ingested, OneCorpus, SearchResult
 
 Result = TypeVar("Result")
 

@@ -42,14 +42,7 @@ class _Listed:
 
 
 class Catalogue:
-    def __init__(
-        self,
-        settings: Settings,
-        shards: Shards,
-        epochs: Epochs,
-        words: CorpusWords,
-        files: Files,
-    ) -> None:
+    def __init__(self, settings: Settings, shards: Shards, epochs: Epochs, words: CorpusWords, files: Files) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs

@@ -120,11 +120,13 @@ class ClusterView:
         start = perf_counter()
         await self._shards.on(node, "PING")
         info.ms = round(1e3 * (perf_counter() - start), 3)
-        reply = await self._shards.reply(node, "INFO", "shardqa")
+        reply = await self._shards.reply(node, "INFO", "memory", "shardqa")
         if reply.fault is None:
             counts = activity.fields(reply.value)
             info.worker = str(counts.get("shardqa_worker_state", "no module"))
             if scope.corpora is None and not scope.filter:
+                info.memory = int(str(counts.get("used_memory", 0)))
+                info.restarts = int(str(counts.get("shardqa_worker_restarts", 0)))
                 info.aside = int(str(counts.get("shardqa_documents_aside", 0)))
                 info.answers_kept = int(str(counts.get("shardqa_hook_hits", 0)))
                 info.answers_read = int(str(counts.get("shardqa_miss_count", 0)))

@@ -19,28 +19,14 @@ from shardqa.engine.shard_parts import ShardPart
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.models.scoring import shipped_scoring
 from shardqa.question import Question
-from shardqa.schema import (
-    Explanation,
-    FoundPassage,
-    Highlight,
-    RankScore,
-    SearchResult,
-    SearchTiming,
-)
+from shardqa.schema import Explanation, FoundPassage, Highlight, RankScore, SearchResult, SearchTiming
 from shardqa.statistics import CorpusStatistics
 
 MAX_FOUND = 100  # passages of one search
 
 
 class Searching:
-    def __init__(
-        self,
-        settings: Settings,
-        shards: Shards,
-        ranking: Ranking,
-        readers: Readers,
-        asking: Asking,
-    ) -> None:
+    def __init__(self, settings: Settings, shards: Shards, ranking: Ranking, readers: Readers, asking: Asking) -> None:
         self._settings = settings
         self._shards = shards
         self._ranking = ranking
