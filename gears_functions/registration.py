@@ -93,6 +93,7 @@ class Shard:
             "Embed": question(Embed(runtime, self.encoder).embed),
             "Dense": switches.dense,
             "Corpora": corpora.corpora,
+            "Facets": corpora.facets,
             "Shard": corpora.shard,
             "Documents": Documents(runtime, sync).documents,
             "Drop": Drop(runtime, sync, self.lexical, self.bridgeless).drop,

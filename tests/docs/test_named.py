@@ -73,7 +73,7 @@ def steps() -> list[str]:
 
 def triggers() -> list[str]:
     code = (ROOT / "gears_functions" / "registration.py").read_text()
-    return re.findall(r'^        "([A-Z]\w+)": ', code, re.MULTILINE)
+    return re.findall(r'^ +"([A-Z]\w+)": ', code, re.MULTILINE)
 
 
 def load_arguments() -> list[str]:

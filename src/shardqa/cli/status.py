@@ -39,11 +39,7 @@ class NodeStatus:
 
 
 @on_cluster
-def status(
-    target: Target,
-    as_json: JsonOption = False,
-    data: DataOption = DEFAULT_DATA,
-) -> None:
+def status(target: Target, as_json: JsonOption = False, data: DataOption = DEFAULT_DATA) -> None:
     """A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, streams, answers found.
 
     Example: shardqa status --redis 127.0.0.1:7000

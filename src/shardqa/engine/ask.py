@@ -67,14 +67,7 @@ class CachedReply:
 
 
 class Asking:
-    def __init__(
-        self,
-        settings: Settings,
-        shards: Shards,
-        epochs: Epochs,
-        ranking: Ranking,
-        readers: Readers,
-    ) -> None:
+    def __init__(self, settings: Settings, shards: Shards, epochs: Epochs, ranking: Ranking, readers: Readers) -> None:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs

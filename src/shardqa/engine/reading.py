@@ -133,13 +133,7 @@ class Readers:
 class StagedReading:
     """The replies to one question so far, as they come in."""
 
-    def __init__(
-        self,
-        readers: Readers,
-        ranking: RankedList,
-        is_last: bool = True,
-        early: Early | None = None,
-    ) -> None:
+    def __init__(self, readers: Readers, ranking: RankedList, is_last: bool = True, early: Early | None = None) -> None:
         self._readers = readers
         self._early = {} if early is None else early  # whoever takes one ends it
         self._is_last = is_last
