@@ -56,7 +56,7 @@ class Shard:
     """The state of this shard, built once a session, and its functions. Raises what loading the tokenizer raises."""
 
     def __init__(self, runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
-        tokenizer = Tokenizer.load(shipped.folder())
+        self.tokenizer = tokenizer = Tokenizer.load(shipped.folder())
         self.waited_for, self.questions = ActiveQuestions(), ActiveQuestions()
         self.timings, self.journal, self.models = Timings(runtime), Journal(runtime), ModelSync(runtime)
         self.lexical, self.bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
@@ -98,7 +98,7 @@ class Shard:
             "Documents": Documents(runtime, sync).documents,
             "Drop": Drop(runtime, sync, self.lexical, self.bridgeless).drop,
             "Passages": Passages(runtime, sync).passages,
-            "Spelling": question(Spelling(runtime, sync).spelling),
+            "Spelling": question(Spelling(runtime, sync, self.tokenizer).spelling),
             "Ingest": work.counted(self.ingest.ingest),
             "IngestMany": work.counted(self.ingest_many.ingest),
             "Delete": self.delete.delete,

@@ -12,6 +12,7 @@ from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.models.tokenizer import Tokenizer
 from shardqa.spelling import MAX_WORDS, WORD, is_spelt, room_of
 from shardqa.worker.runtime import Runtime
 
@@ -21,9 +22,10 @@ PASSAGES = 3  # of a near term that are looked into
 class Spelling:
     """The worker's loop only."""
 
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync) -> None:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, tokenizer: Tokenizer) -> None:
         self._runtime = runtime
         self._sync = sync
+        self._tokenizer = tokenizer
 
     async def spelling(self, record: Record) -> str:
         """Replies with each word's near ones and their numbers of passages. Raises BadData."""
@@ -33,7 +35,8 @@ class Spelling:
             raise BadData(f"{wrong[:80]!r} is no word that a slip is looked for in; send small letters alone")
         await permissions.to_ask(self._runtime, corpus)
         await self._sync.synced()
-        return orjson.dumps({word: dict(await self._near(corpus, word)) for word in words}).decode()
+        slips = [word for word in words if len(self._tokenizer.passage(word)) > 1]  # else it is a word itself
+        return orjson.dumps({word: dict(await self._near(corpus, word)) for word in slips}).decode()
 
     async def _near(self, corpus: str, word: str) -> Counter[str]:
         found = Counter[str]()

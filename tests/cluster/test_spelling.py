@@ -27,6 +27,7 @@ async def rules(engine: Engine) -> Engine:
         ("Where is the Bertha moored?", {}),
         ("Where is the permot?", {"permot": "permit"}),
         ("where is the berth", {}),
+        ("Where are the dunes?", {}),
     ],
 )
 async def test_a_word_that_no_passage_has_is_asked_as_its_neighbour(

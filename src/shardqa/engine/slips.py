@@ -17,7 +17,7 @@ async def corrections(shards: Shards, question: Question, absent: Sequence[str])
     if not slips:
         return {}
     replies, silent = await asked(shards, question, lambda corpus: rounds.spelling(corpus, slips), record_of)
-    found = {slip: spelling.best(slip, (reply[slip] for _, reply in replies)) for slip in slips}
+    found = {slip: spelling.best(slip, (reply.get(slip, {}) for _, reply in replies)) for slip in slips}
     return {} if silent else {slip: word for slip, word in found.items() if word is not None}
 
 
