@@ -26,7 +26,7 @@ def commands() -> set[str]:
     models = {f"shardqa-models {name} {below}".strip() for name, group in groups.items() for below in group or [""]}
     make = {f"make {verb}" for verb in re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)}
     registered = (ROOT / "gears_functions" / "registration.py").read_text()
-    missed = {f"GET {prefix}…" for prefix in re.findall(r'prefix="(\w+:)\*",\n\s+eventTypes=\["keymiss"\]', registered)}
+    missed = {f"GET {prefix}…" for prefix in re.findall(r'prefix="(\w+:)\*",\s+eventTypes=\["keymiss"\]', registered)}
     return {*verbs(), *missed, *redis_commands(), *(f"RG.TRIGGER {name}" for name in triggers()), *models, *make}
 
 
