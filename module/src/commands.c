@@ -310,8 +310,8 @@ static const struct command COMMANDS[] = {
     {"shardqa.hookread", shardqa_hook, "readonly getkeys-api", 0, -2, NULL, HOOK_ARGS,
      "What a hooked command that reads becomes", "That of the command, or of the function", "read slow"},
     {"shardqa.info", shardqa_info, "readonly allow-loading allow-stale", 0, 2, NULL, SECTION_ARGS,
-     "What INFO shardqa becomes where NAME gives the module another name", "O(N) in the registrations",
-     "dangerous slow"},
+     "What INFO shardqa, INFO ai or INFO rg becomes where the module has another name (NAME)",
+     "O(N) in the registrations", "dangerous slow"},
     {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS,
      "What GET becomes where a function computes missing values", "O(1), or that of the function", "read string fast"},
 };

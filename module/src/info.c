@@ -207,29 +207,39 @@ void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
 
 /* ---- under another name of the module ---- */
 
-static const char OWN[] = "shardqa";
-
 /* A line's first word without `name`, where it begins with that; else NULL. Sections begin `# `. */
 static const char *behind_name(const char *line, size_t length, const char *name) {
     size_t start = length > 2 && memcmp(line, "# ", 2) == 0 ? 2 : 0, size = strlen(name);
     return length > start + size && strncmp(line + start, name, size) == 0 ? line + start + size : NULL;
 }
 
-/* shardqa.info: INFO of the module as if it were named shardqa. */
+/* The name that a word is, or -1: none, or the module's own. */
+static int other_name(const RedisString *word) {
+    for (int name = NAME_SHARDQA; name <= NAME_RG; name++)
+        if (name != (int)shardqa.arguments.name && text_is(word, name_of_module((enum module_name)name))) return name;
+    return -1;
+}
+
+/* shardqa.info name: INFO of the module as if it had that name. */
 int shardqa_info(RedisCtx *ctx, RedisString **argv, int argc) {
     struct buffer out = {0};
     size_t left, length;
-    (void)argv, (void)argc;
-    RedisReply *reply = redis.Call(ctx, "INFO", "c", module_name());
+    enum module_name real = shardqa.arguments.name;
+    int asked = argc == 2 ? other_name(argv[1]) : -1;
+    if (asked < 0) return redis.ReplyWithError(ctx, "ERR shardqa.info wants a name that the module does not have");
+    const char *name = name_of_module(real), *as = name_of_module((enum module_name)asked);
+    shardqa.arguments.name = (enum module_name)asked;
+    RedisReply *reply = redis.Call(ctx, "INFO", "c", name);
+    shardqa.arguments.name = real;
     const char *text = reply ? redis.CallReplyStringPtr(reply, &left) : NULL;
-    if (text == NULL) return reply_error(ctx, "ERR INFO %s gave nothing", module_name());
+    if (text == NULL) return reply_error(ctx, "ERR INFO %s gave nothing", name);
     for (; left > 0; text += length, left -= length) {
         const char *end = memchr(text, '\n', left);
         length = end ? (size_t)(end - text) + 1 : left;
-        const char *rest = behind_name(text, length, module_name());
+        const char *rest = behind_name(text, length, name);
         if (rest) {
             if (*text == '#') buffer_add(&out, "# ", 2);
-            buffer_add(&out, OWN, strlen(OWN));
+            buffer_add(&out, as, strlen(as));
         }
         buffer_add(&out, rest ? rest : text, (size_t)(text + length - (rest ? rest : text)));
     }
@@ -239,18 +249,13 @@ int shardqa_info(RedisCtx *ctx, RedisString **argv, int argc) {
     return REDIS_OK;
 }
 
-/* Whether this word of a command is `word`. */
-static bool word_is(RedisFilterCtx *filter, int at, const char *word) {
-    return text_is(redis.CommandFilterArgGet(filter, at), word);
-}
-
-/* `INFO shardqa`, of a module that has another name. */
+/* `INFO shardqa`, `ai` or `rg`, of a module that has another name. */
 static void filter(RedisFilterCtx *filter) {
-    if (redis.CommandFilterArgsCount(filter) == 2 && word_is(filter, 0, "info") && word_is(filter, 1, OWN))
+    if (redis.CommandFilterArgsCount(filter) == 2 && text_is(redis.CommandFilterArgGet(filter, 0), "info") &&
+        other_name(redis.CommandFilterArgGet(filter, 1)) >= 0)
         redis.CommandFilterArgReplace(filter, 0, redis.CreateString(NULL, "shardqa.info", 12));
 }
 
 int info_install(RedisCtx *ctx) {
-    if (shardqa.arguments.name == NAME_SHARDQA) return REDIS_OK;
     return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR;
 }

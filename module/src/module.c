@@ -172,11 +172,12 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     if (missing == NULL && shardqa.ctx) return refuse_second(ctx);
     if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
     model_files_sweep();
-    if (redis.IsModuleNameBusy(module_name())) {
-        redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", module_name());
+    const char *name = name_of_module(shardqa.arguments.name);
+    if (redis.IsModuleNameBusy(name)) {
+        redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", name);
         return REDIS_ERR;
     }
-    redis.SetModuleAttribs(ctx, module_name(), MODULE_VERSION, REDIS_API_VERSION);
+    redis.SetModuleAttribs(ctx, name, MODULE_VERSION, REDIS_API_VERSION);
     fill_state(ctx);
     shardqa.above = &ABOVE;
     link_init();

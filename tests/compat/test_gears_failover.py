@@ -4,11 +4,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from redis import RedisCluster
+import pytest
+from redis import Redis, RedisCluster, ResponseError
 
 from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import send
-from tests.nodes import kill_node, wait_until
+from tests.nodes import hanging, kill_node, process_of, wait_until
 
 KEYS = 600
 SLOW = "import time\nGB().map(lambda r: (time.sleep({pause}), r['key'])[1]).count().run('f:*')"
@@ -37,3 +38,14 @@ def test_the_caller_hears_of_it_and_the_replica_runs_the_function(start_cluster:
 
     wait_until(counted, "the replica took over", 60)
     client.close()
+
+
+def test_a_trigger_names_the_shard_that_stands_still(bare_cluster: LocalCluster, shards: list[Redis]) -> None:
+    send(shards[0], "RG.PYEXECUTE", "GB('CommandReader').map(lambda r: 'here').register(trigger='still')")
+    assert send(shards[0], "RG.TRIGGER", "still") == ["here"] * 3
+    port = shards[0].connection_pool.connection_kwargs["port"]
+    number, node = next((number, node) for number, node in enumerate(bare_cluster.state.nodes) if node.port != port)
+    who = f"shard 127.0.0.1:{node.port} (did not answer|left the execution)"
+    with hanging(process_of(bare_cluster, number).pid), pytest.raises(ResponseError, match=who):
+        send(shards[0], "RG.TRIGGER", "still")
+    wait_until(lambda: all(send(one, "CLUSTER", "INFO").count("cluster_state:ok") for one in shards), "all is well")

@@ -78,7 +78,10 @@ def test_an_unknown_argument_is_kept_for_functions_and_its_value_is_not_logged(m
 
 
 def test_the_module_is_shardqa_unless_an_argument_names_it(make: Make) -> None:
-    assert [m[b"name"] for m in make().client().module_list()] == [b"shardqa"]
+    client = make().client()
+    assert [m[b"name"] for m in client.module_list()] == [b"shardqa"]
+    assert "ai_RedisAI_version" in client.info("ai")
+    assert "rg_worker_state" in client.info("rg")
 
 
 def test_as_ai_it_shows_redis_ais_sections_in_its_order_before_its_own(tmp_path: Path) -> None:
@@ -102,6 +105,7 @@ def test_as_ai_it_shows_redis_ais_sections_in_its_order_before_its_own(tmp_path:
         own = client.execute_command("INFO", "shardqa")
         assert "# shardqa_link\r\nshardqa_worker_state:" in own
         assert not any(line.startswith(("ai_", "# ai_")) for line in own.split("\r\n"))
+        assert "# rg_link\r\nrg_worker_state:" in client.execute_command("INFO", "RG")
     finally:
         server.stop()
 

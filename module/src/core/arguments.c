@@ -227,9 +227,9 @@ int arguments_register(RedisCtx *ctx) {
     return redis.LoadConfigs(ctx);
 }
 
-const char *module_name(void) {
+const char *name_of_module(enum module_name name) {
     static const char *const names[] = {[NAME_SHARDQA] = "shardqa", [NAME_AI] = "ai", [NAME_RG] = "rg"};
-    return names[shardqa.arguments.name];
+    return names[name];
 }
 
 /* All of them, whether loadmodule gave them or not. */

@@ -78,7 +78,7 @@ struct frame_writer;
 const char *argument_set(const char *name, const RedisString *value);
 void arguments_init(void); /* the defaults */
 int arguments_register(RedisCtx *ctx); /* for CONFIG GET and SET of those that may change */
-const char *module_name(void); /* of the module, in MODULE LIST and before the sections of INFO */
+const char *name_of_module(enum module_name name); /* in MODULE LIST and before the sections of INFO */
 void arguments_greet(struct frame_writer *hello); /* adds name and value of those that the worker is told */
 
 #endif

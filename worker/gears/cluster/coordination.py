@@ -21,7 +21,7 @@ from shardqa.worker import resp
 from shardqa.worker.gears.cluster.exchange import FULL, TAKEN, UNKNOWN
 from shardqa.worker.gears.cluster.execution_part import ExecutionPart, PartLinks
 from shardqa.worker.gears.cluster.members import Member
-from shardqa.worker.gears.cluster.peers import Neighbours
+from shardqa.worker.gears.cluster.peers import REPLY_SECONDS, Neighbours
 from shardqa.worker.gears.pipeline.execution_list import Execution
 from shardqa.worker.gears.pipeline.plan import GIVEN_TO_ALL, RunPlan
 from shardqa.worker.gears.pipeline.readers import Readers
@@ -35,6 +35,7 @@ from shardqa.worker.io import Io
 
 ALIVE_EVERY = 2.0  # seconds between two questions whether the others are there
 GONE_AFTER = 10.0  # seconds without an answer after which a shard counts as gone
+TOLD_WITHIN = 0.7  # of the time that a client waits: it hears which shard it was
 IDLE = ResponseError("Execution max idle reached")  # RedisGears' words
 
 
@@ -101,7 +102,9 @@ class Coordination:
     ) -> None:
         members = json.dumps([asdict(member) for member in part.members])
         order = (part.id, PYTHON, part.session.id, part.run.rights.user, int(keeps_results), members, payload)
-        replies = await self._peers.send_all(others, "RUN", *order, part.execution.registration)
+        registration = part.execution.registration  # its functions are there: nothing has to be imported
+        patience = TOLD_WITHIN * self._threads.stall if registration else REPLY_SECONDS
+        replies = await self._peers.send_all(others, "RUN", *order, registration, patience=patience)
         if None in replies:  # a shard that gets, or has lost, this registration just now
             unknown = [node for node, reply in zip(others, replies, strict=True) if reply is None]
             answers = iter(await self._peers.send_all(unknown, "RUN", *order[:-1], pack(part.session, part.plan), ""))
@@ -126,17 +129,18 @@ class Coordination:
         answer_times = dict.fromkeys((node.id for node in others), clock())
         idle = self._registrations.idle_of(part.execution.registration)
         counts, moved_at = list[Any](), clock()
+        gone = min(GONE_AFTER, TOLD_WITHIN * self._threads.stall)
         while True:
             await asyncio.sleep(min(ALIVE_EVERY, idle / 2))
             left = [node for node in others if not self._finished[part.id][node.id].is_set()]
-            replies = await self._peers.send_all(left, "ALIVE", part.id)
+            replies = await self._peers.send_all(left, "ALIVE", part.id, patience=gone / 2)
             for node, reply in zip(left, replies, strict=True):
                 if isinstance(reply, int) and reply:
                     answer_times[node.id] = clock()
                 elif reply == 0 and not self._finished[part.id][node.id].is_set():
                     why = ResponseError(f"ERR shard {node.address} lost its part: its worker was started anew")
                     await self._lose(part, others, [node], why)
-                elif clock() - answer_times[node.id] > GONE_AFTER:
+                elif clock() - answer_times[node.id] > gone:
                     why = ResponseError(f"ERR shard {node.address} left the execution: {reply}")
                     await self._lose(part, others, [node], why)
             if counts != [part.moved(), *replies] or part.run.computes():

@@ -64,7 +64,7 @@ class Peers:
         token = self._made.setdefault(node.id, secrets.token_hex(TOKEN))
         greeting = self._greeting.setdefault(node.id, asyncio.Lock())
         if greeting is not None:
-            await self._greet(node, token, greeting)
+            await self._greet(node, token, greeting, patience)
         message = (COMMAND, self._cluster.node, token, verb, *arguments)
         reply = await self._cluster.ask(node, message, patience)
         if isinstance(reply, TryAgainError) and verb in REPEATED:
@@ -73,12 +73,12 @@ class Peers:
             raise reply
         return reply
 
-    async def _greet(self, node: Node, token: str, greeting: asyncio.Lock) -> None:
+    async def _greet(self, node: Node, token: str, greeting: asyncio.Lock, patience: float) -> None:
         """Greets a peer by one message, while others wait: many could take all connections and leave none for the
         peer's question about our token. The others go on, whatever its answer."""
         async with greeting:
             if self._greeting[node.id] is greeting:
-                reply = await self._cluster.ask(node, (COMMAND, self._cluster.node, token, "ALIVE", ""), REPLY_SECONDS)
+                reply = await self._cluster.ask(node, (COMMAND, self._cluster.node, token, "ALIVE", ""), patience)
                 self._greeting[node.id] = asyncio.Lock() if isinstance(reply, Exception) else None
 
     async def send_all(
