@@ -1,4 +1,5 @@
-"""The file of a backup: gzipped JSON lines, one record each. gzip's own sums tell a damaged file and one that is cut.
+"""The file of a backup: gzipped JSON lines, one record each. gzip's own sums tell a damaged file and one that is cut,
+the digest in the last line one that was edited.
 
     zcat monday.shardqa | head -3
 
@@ -8,6 +9,7 @@ record is in memory whole, one at a time. Nothing here knows of Redis.
 
 import base64
 import gzip
+import hashlib
 import json
 import os
 from collections import Counter
@@ -21,8 +23,9 @@ from typing import Any, TypeAlias
 from shardqa.errors import BadBackup
 from shardqa.files.source_file import GZIP_FAULTS, gzip_fault
 
-FORM = 2
-READ = ("1", "2")  # forms; the first had one more record at its end, with a digest
+FORM = 3
+READ = ("1", "2", "3")  # forms; in the second no digest stood at the end, the first had another
+ENDED = "ended"  # in place of its form, once the digest has been met
 LEVEL = 1  # of deflate: texts shrink to a half, at the speed of a disk
 MAX_RECORD = (3 << 30) // 2  # bytes of a line: the largest model in base64, and what stands beside it
 
@@ -57,6 +60,7 @@ class Writer:
     def __init__(self, stream: gzip.GzipFile) -> None:
         self.report = Report()
         self._packed = stream
+        self._digest = hashlib.sha256()
 
     def add(self, kind: RecordKind, **fields: Value) -> None:
         """Adds a record. Raises BadBackup where it is too large, OSError where the disk takes no more."""
@@ -65,7 +69,11 @@ class Writer:
         if len(line) > MAX_RECORD:
             raise BadBackup(f"{kind} {str(record)[:80]} takes {len(line):,} bytes, at most {MAX_RECORD:,} can be kept")
         self._packed.write(line)
+        self._digest.update(line)
         self.report.records[kind.value] += 1
+
+    def end(self) -> None:
+        self._packed.write(_end(self._digest.hexdigest()))
 
 
 @contextmanager
@@ -81,7 +89,9 @@ def writing(path: Path, replace: bool = False) -> Iterator[Writer]:
         with part.open("xb") as file:
             part.chmod(0o600)
             with gzip.GzipFile("", "wb", LEVEL, file) as stream:
-                yield Writer(stream)
+                writer = Writer(stream)
+                yield writer
+                writer.end()
             file.flush()
             os.fsync(file.fileno())
         part.rename(path)
@@ -103,13 +113,20 @@ def _sync_folder(folder: Path) -> None:
 
 def records(path: Path) -> Iterator[Record]:
     """Yields the records of a file. Raises BadBackup where it is no backup, cut off or damaged."""
-    number = -1
+    number, form, digest = -1, "", hashlib.sha256()
     try:
         with gzip.open(path) as file:
             for number, line in enumerate(iter(lambda: file.readline(MAX_RECORD), b"")):
                 if not line.endswith(b"\n"):
                     raise _bad(path, f"record {number} takes more than {MAX_RECORD:,} bytes, or is cut off")
+                if form == str(FORM) and line == _end(digest.hexdigest()):
+                    form = ENDED
+                    continue
+                if form == ENDED:
+                    raise _bad(path, "something was added behind its end")
                 record = _record(path, number, line)
+                digest.update(line)
+                form = record.fields["form"].decode() if record is not None and number == 0 else form
                 if record is not None:
                     yield record
     except GZIP_FAULTS as error:
@@ -118,6 +135,8 @@ def records(path: Path) -> Iterator[Record]:
         raise BadBackup(f"{path} can't be read: {error.strerror}; name a file that 'shardqa backup' wrote") from error
     if number < 0:
         raise _bad(path, "it is empty")
+    if form == str(FORM):
+        raise _bad(path, "its digest is of another text, so it was edited")
 
 
 def count(path: Path) -> Counter[str]:
@@ -125,8 +144,12 @@ def count(path: Path) -> Counter[str]:
     return Counter(record.kind.value for record in records(path))
 
 
+def _end(digest: str) -> bytes:
+    return b'{"kind":"end","sha256":"%s"}\n' % digest.encode()
+
+
 def _record(path: Path, number: int, line: bytes) -> Record | None:
-    """Reads a record; None for the last line of files of form 1."""
+    """Reads a record; None for a last line."""
     try:
         values = json.loads(line)
         if (name := values.pop("kind")) == "end":

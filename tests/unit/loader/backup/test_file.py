@@ -13,7 +13,7 @@ from shardqa.loader.backup import file
 from shardqa.loader.backup.dump import MADE_AGAIN
 from shardqa.loader.backup.file import Record, RecordKind, records, writing
 
-ABOUT = Record(RecordKind.ABOUT, {"form": b"2", "data": b"{}"})
+ABOUT = Record(RecordKind.ABOUT, {"form": b"3", "data": b"{}"})
 RECORDS = [
     ABOUT,
     Record(
@@ -43,7 +43,7 @@ def test_records_come_back_in_order(tmp_path: Path) -> None:
 
 def test_it_is_lines_of_json_in_gzip(tmp_path: Path) -> None:
     lines = gzip.decompress(written(tmp_path / "b")).splitlines()
-    assert [json.loads(line)["kind"] for line in lines] == ["about", "document", "key", "document"]
+    assert [json.loads(line)["kind"] for line in lines] == ["about", "document", "key", "document", "end"]
 
 
 def test_a_file_of_the_last_form_is_read(tmp_path: Path) -> None:
@@ -64,6 +64,25 @@ def test_no_byte_that_is_changed_changes_what_is_read(tmp_path: Path) -> None:
     assert refused > len(whole) - 10  # gzip's head has a time and a system that nobody looks at
 
 
+@pytest.mark.parametrize("lines", ["edited", "without its end", "with another behind"])
+def test_a_file_whose_text_was_changed_is_refused(tmp_path: Path, lines: str) -> None:
+    first, *rest, end = gzip.decompress(written(tmp_path / "b")).splitlines(keepends=True)
+    edited = [first, *rest[:-1], rest[-1].replace(b"mill", b"hill"), end]
+    changed = {
+        "edited": edited,
+        "without its end": [first, *rest],
+        "with another behind": [first, *rest, end, rest[-1]],
+    }
+    (tmp_path / "c").write_bytes(gzip.compress(b"".join(changed[lines])))
+    with pytest.raises(BadBackup, match="is not as it was written"):
+        read(tmp_path / "c")
+
+
+def test_a_file_of_the_second_form_has_no_digest(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(gzip.compress(b'{"kind":"about","form":"2","data":"{}"}\n'))
+    assert read(tmp_path / "b") == [Record(RecordKind.ABOUT, {"form": b"2", "data": b"{}"})]
+
+
 def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
     whole = written(tmp_path / "b")
     for size in range(len(whole)):
@@ -73,7 +92,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_later_version_and_one_that_is_no_backup_are_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "later").write_bytes(gzip.compress(b'{"kind":"about","form":"3","data":"{}"}\n'))
+    (tmp_path / "later").write_bytes(gzip.compress(b'{"kind":"about","form":"4","data":"{}"}\n'))
     with pytest.raises(BadBackup, match="use the newer shardqa"):
         read(tmp_path / "later")
     (tmp_path / "other").write_bytes(b"PK\x03\x04")
