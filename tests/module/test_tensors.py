@@ -126,3 +126,10 @@ def test_a_large_tensor_is_unlinked_in_the_background(shared: Pair) -> None:
     before = shared[0].client().info("memory")["lazyfreed_objects"]
     run(shared, "UNLINK", "big")
     until(lambda: shared[0].client().info("memory")["lazyfreed_objects"] > before)
+
+
+def test_values_that_would_hold_redis_for_seconds_are_refused_and_the_blob_is_not(shared: Pair) -> None:
+    server = shared[0]
+    assert server.send("AI.TENSORSET", "large", "INT8", (4 << 20) + 1).read_response() == b"OK"
+    assert "at most 4194304 are replied; get its BLOB" in server.error("AI.TENSORGET", "large", "META", "VALUES")
+    assert len(server.client().execute_command("AI.TENSORGET", "large", "BLOB")) == (4 << 20) + 1

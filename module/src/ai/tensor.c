@@ -12,6 +12,7 @@
 #include "core/text.h"
 
 enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4: redisai_dump.c */
+enum { VALUES_MOST = 4 << 20 }; /* half a second, in which Redis serves nobody else */
 
 /* Takes `data` over, and copies the shape. */
 static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data,
@@ -266,6 +267,10 @@ int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *error = tensor_read_format(argv, argc, &format);
     if (error) return redis.ReplyWithError(ctx, error);
     bool meta = format & TENSOR_META, blob = format & TENSOR_BLOB, values = format & TENSOR_VALUES;
+    size_t elements = 0;
+    if (values && tensor_elements(t->dtype, t->shape, t->rank, &elements) && elements > VALUES_MOST)
+        return reply_error(ctx, "ERR VALUES of %zu values would hold Redis, at most %d are replied; get its BLOB",
+                           elements, VALUES_MOST);
     if (!meta) {
         reply_data(ctx, t, values);
         return REDIS_OK;
