@@ -46,11 +46,7 @@ def install(app: FastAPI) -> None:
 
 def _describe(app: FastAPI) -> dict[str, Any]:
     schema = get_openapi(
-        title="shardqa",
-        version=shardqa.__version__,
-        description=DESCRIPTION,
-        routes=app.routes,
-        servers=SERVERS,
+        title="shardqa", version=shardqa.__version__, description=DESCRIPTION, routes=app.routes, servers=SERVERS
     )
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for model in (Problem, FieldError, NewDocument):

@@ -32,12 +32,7 @@ FAILED = 5.0  # seconds after a fault: an index that is being read, a model or s
 
 class Encoding:
     def __init__(
-        self,
-        runtime: Runtime,
-        sync: KeyspaceSync,
-        lexical: Marks,
-        questions: ActiveQuestions,
-        encoder: ShardEncoder,
+        self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, questions: ActiveQuestions, encoder: ShardEncoder
     ) -> None:
         self._runtime = runtime
         self._sync = sync

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from shardqa import address
 from shardqa.answer_lines import AnswerWhen
@@ -29,17 +24,7 @@ OPENINGS = ("openai", "feedback", "questions")  # routes of the API that a serve
 PREFIX = "SHARDQA_"
 OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
     f"{PREFIX}{name}"
-    for name in (
-        "CONFIG",
-        "DATA",
-        "PAPERLESS_TOKEN",
-        "REDIS_SERVER",
-        "SHARED",
-        "SHARE_MODELS",
-        "ACTIVITY_FD",
-        "PRELOAD",
-        "MODULE",
-    )
+    for name in "CONFIG DATA PAPERLESS_TOKEN REDIS_SERVER SHARED SHARE_MODELS ACTIVITY_FD PRELOAD MODULE".split()
 )
 
 

@@ -40,12 +40,7 @@ class ShownSetting:
 
 @app.command("show")
 @on_cluster
-def show(
-    target: Target,
-    context: typer.Context,
-    as_json: JsonOption = False,
-    corpus: CorpusOption = None,
-) -> None:
+def show(target: Target, context: typer.Context, as_json: JsonOption = False, corpus: CorpusOption = None) -> None:
     """Print every setting with its value and where that comes from; secrets are hidden.
 
     Example: shardqa config show --redis 10.0.0.5:7000

@@ -14,11 +14,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "bad": "bold red", "unknown": "ma
 
 
 @on_cluster
-def doctor_(
-    target: Target,
-    corpus: CorpusOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def doctor_(target: Target, corpus: CorpusOption = None, as_json: JsonOption = False) -> None:
     """Check this machine and the cluster. Every fault comes with its remedy. Exits with 1 when something is bad.
 
     Example: shardqa doctor --redis 10.0.0.5:7000 --user app --password s3cret

@@ -72,11 +72,7 @@ def _row(function: RegisteredFunction) -> tuple[Any, ...]:
 
 @app.command()
 @on_cluster
-def stats(
-    target: Target,
-    name: NameArgument = None,
-    as_json: JsonOption = False,
-) -> None:
+def stats(target: Target, name: NameArgument = None, as_json: JsonOption = False) -> None:
     """Show what each registration has done: runs, failures, queue, and how long runs took (p50, p99).
 
     Example: shardqa gears stats Rank
