@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from shardqa import http_schema, keys
 from shardqa.api import bearer, problems
 from shardqa.engine import Engine
-from shardqa.engine.files import name_of
+from shardqa.engine.files import name_of, text_mark
 from shardqa.engine.task_states import TaskStates
 from shardqa.errors import NoFile, ShardqaError, UnknownDocument
 from shardqa.schema import Document, DocumentList, Ingested
@@ -38,13 +38,13 @@ class AuthorizedDocuments:
 
     def _may_have_file(self, document: Document) -> bool:
         """Returns whether a key with a filter may show the file: one of several documents holds others, too."""
-        return bearer.view() is None or name_of(document) == document.id
+        return bearer.view() is None or name_of(document.id, document.origin) == document.id
 
     async def keep_file(self, corpus: str, name: str, documents: Sequence[Document], content: bytes) -> None:
         """Keeps the file of these documents, unless the corpus keeps none."""
-        words = await self._engine.words.stored(bearer.check(corpus))
-        if words is None or words.keep_files:
-            await self._engine.files.keep(corpus, name, documents, content)
+        if await self._engine.words.keep_files(bearer.check(corpus)):
+            texts = {document.id: text_mark(document) for document in documents}
+            await self._engine.files.keep(corpus, name, texts, content)
 
     def _check(self, document: Document) -> None:
         bearer.check(self._engine.settings.corpus if document.corpus is None else document.corpus)

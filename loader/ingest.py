@@ -6,6 +6,7 @@ the queue and the tasks. Running it again resumes: a shard that has the same tex
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from time import monotonic
 from typing import Any, TypeAlias
@@ -29,7 +30,6 @@ LATE_IN_A_ROW = 16  # documents out of patience with none put in between: then i
 ENDING_SECONDS = 30.0  # for what is on its way when the run ends
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
-
 Progress = Callable[[Summary], None]
 _Numbered: TypeAlias = tuple[int, Document]
 _Queue: TypeAlias = asyncio.Queue[list[_Numbered] | None]
@@ -41,9 +41,9 @@ async def ingest(
     corpus: str,
     progress: Progress = lambda summary: None,
     replace: bool = False,
-    refuse: Callable[[str], None] = lambda id_: None,
+    tell: Callable[[Document, bool], None] = lambda document, is_in: None,
 ) -> Summary:
-    """Puts every document of `source` into `corpus`; calls `progress` after each, `refuse` with ids not taken.
+    """Puts every document of `source` into `corpus`; calls `progress` after each, `tell` with each and if it is in.
 
     One of the same id that came from elsewhere stays, and its rival is skipped, unless `replace` is given.
 
@@ -52,7 +52,7 @@ async def ingest(
     Raises BadCorpusName, ClusterUnavailable, AnswerTimeout (after LATE_IN_A_ROW such documents) and other faults that
     are not one document's; what was put stays put, and running it again goes on from there.
     """
-    run = _Run(engine, corpus, progress, replace, refuse)
+    run = _Run(engine, corpus, progress, replace, tell)
     tasks = max(len(engine.shards.nodes()), 1) * PER_SHARD
     queue: _Queue = asyncio.Queue(maxsize=tasks)
     await run_all([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
@@ -60,22 +60,20 @@ async def ingest(
     return run.summary
 
 
+@dataclass
 class _Run:
     """One call of `ingest`; all its parts run in one loop."""
 
-    def __init__(
-        self, engine: Engine, corpus: str, progress: Progress, replace: bool, refuse: Callable[[str], None]
-    ) -> None:
-        self._refused = refuse
-        self._engine = engine
-        self._corpus = corpus
-        self._progress = progress
-        self._replace = replace
-        self._under_way: dict[int, int] = {}  # number of a document in the source -> bytes of the source before it
-        self._sources: dict[bytes, str] = {}  # digest of an id -> where it was met first
-        self._late = 0  # documents out of patience since one was put
-        self.summary = Summary()
-        self.started = monotonic()
+    _engine: Engine
+    _corpus: str
+    _progress: Progress
+    _replace: bool
+    _tell: Callable[[Document, bool], None]
+    _under_way: dict[int, int] = field(default_factory=dict)  # number of a document -> bytes of the source before it
+    _sources: dict[bytes, str] = field(default_factory=dict)  # digest of an id -> where it was met first
+    _late = 0  # documents out of patience since one was put
+    summary: Summary = field(default_factory=Summary)
+    started: float = field(default_factory=monotonic)
 
     async def read_all(self, source: Source, queue: _Queue, readers: int) -> None:
         """Reads the files: small documents that come within a moment go on together, a large one alone."""
@@ -103,7 +101,7 @@ class _Run:
     def _is_new(self, document: Document) -> bool:
         digest = blake2b(document.id.encode(errors="surrogatepass"), digest_size=12).digest()
         if digest in self._sources:
-            self._refused(document.id)
+            self._tell(document, False)
             reason = f"the id {document.id!r} was met before, in {self._sources[digest]}"
             self.summary.note(Skipped(document.source, reason))
             return False
@@ -125,8 +123,7 @@ class _Run:
             outcomes = await self._engine.together.put_together(documents, self._replace)
         for document, outcome in zip(documents, outcomes, strict=True):
             if isinstance(outcome, Ingested):
-                self._late = 0
-                self.summary.count(document, outcome)
+                self._count(document, outcome)
         self._progress(self.summary)  # one of the others may end the run
         for document, outcome in zip(documents, outcomes, strict=True):
             if not isinstance(outcome, Ingested):
@@ -152,19 +149,23 @@ class _Run:
         try:
             outcome = await retry(put, patience)
         except FAULTS_OF_A_DOCUMENT as fault:
-            self._refused(document.id)
+            self._tell(document, False)
             self.summary.note(Skipped(document.source or document.id, str(fault)))
             return
         except AnswerTimeout as fault:
             self._late += 1
-            self._refused(document.id)
+            self._tell(document, False)
             if self._late >= LATE_IN_A_ROW:
                 raise
             reason = f"{fault}; what a shard has begun it finishes, so run the ingest again"
             self.summary.note(Skipped(document.source or document.id, reason))
             return
+        self._count(document, outcome, late)
+
+    def _count(self, document: Document, outcome: Ingested, late: bool = False) -> None:
         self._late = 0
         self.summary.count(document, outcome, late)
+        self._tell(document, True)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:

@@ -10,6 +10,7 @@ from shardqa.errors import BadDocument, UnknownCorpus
 from shardqa.files.folders import SourceFiles
 from shardqa.files.known import FileRead, KnownFiles
 from shardqa.loader.ingest import Progress, ingest
+from shardqa.loader.kept_files import KeptFiles
 from shardqa.loader.moments import Source
 from shardqa.loader.summary import Summary
 
@@ -25,6 +26,7 @@ class SyncOptions:
     again: bool = False  # every file is read, known or not
     ocr: bool = False  # text in pictures is recognized
     text_field: str = "text"  # of objects of JSON
+    no_keep: bool = False  # files on disk are not kept beside their texts
 
 
 class Reading(Source, Protocol):
@@ -44,15 +46,17 @@ async def sync(
         _check_roots(options, reading)
     known = await _listed(engine, options.corpus) if len(memory) and not options.again else {}
     memory.trust(known)
-    refusals = set[str]()
-    summary = await ingest(engine, reading, options.corpus, progress, options.replace, refusals.add)
+    files = KeptFiles(engine, options.corpus)
+    summary = await ingest(engine, reading, options.corpus, progress, options.replace, files.note)
     summary.unchanged += reading.passed_over
-    memory.learn(reading.read, refusals)
+    memory.learn(reading.read, files.refusals)
     summary.warnings += filter(None, [memory.save()])
     for id_, origin in (await _listed(engine, options.corpus)).items() if options.prune else ():
         if id_.startswith(options.prefix) and reading.has_gone(id_, origin):
             await engine.documents.delete(options.corpus, id_)
             summary.removed += 1
+    if not options.no_keep:  # behind what is removed, whose file would go with it
+        summary.warnings += filter(None, [await files.keep()])
     return summary
 
 

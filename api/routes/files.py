@@ -81,9 +81,11 @@ async def put_file(
 
 @router.get("/files/{name:path}", response_class=Response, responses=FILE, **operation("ask", "Download a file"))
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
-    """The file that a document was read from, as it was uploaded. 404 where none is kept."""
+    """The file that a document was read from, as it was uploaded or ingested. 404 where none is kept."""
     document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
-    disposition = f"attachment; filename*=UTF-8''{quote(name_of(document).rpartition('/')[2], safe='')}"
+    disposition = (
+        f"attachment; filename*=UTF-8''{quote(name_of(document.id, document.origin).rpartition('/')[2], safe='')}"
+    )
     return revalidated(request, content, {"Content-Disposition": disposition, **PRIVATE}, "application/octet-stream")
 
 
@@ -98,7 +100,7 @@ async def get_page(
 ) -> Response:
     """The page of a PDF that a part of its text stands on, as a PNG with that part marked."""
     document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
-    if name_of(document) != document.id:
+    if name_of(document.id, document.origin) != document.id:
         raise NoFile(f"{problems.shown(document.id)!r} stands in a file of several documents")
     number, before = _page_of(document, start)
     words = document.text[start:end]

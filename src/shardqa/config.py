@@ -22,10 +22,9 @@ MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million)
 OPENINGS = ("openai", "feedback", "questions")  # routes of the API that a server has where it is told so
 
 PREFIX = "SHARDQA_"
-OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
-    f"{PREFIX}{name}"
-    for name in "CONFIG DATA PAPERLESS_TOKEN REDIS_SERVER SHARED SHARE_MODELS ACTIVITY_FD PRELOAD MODULE".split()
-)
+NOT_SET = "CONFIG DATA PAPERLESS_TOKEN REDIS_SERVER SHARED SHARE_MODELS ACTIVITY_FD PRELOAD MODULE"
+OTHERS = frozenset(PREFIX + name for name in re.findall(r"\S+", NOT_SET))
+"""Variables that are no settings: of the command line, of tests, of the worker."""
 
 
 def unknown_names(environment: Iterable[str]) -> list[str]:
@@ -79,7 +78,7 @@ class Settings(BaseSettings):
     model: str = Field(SHIPPED_READER, description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
-    keep_megabytes: int = Field(8, ge=0, description="largest uploaded file that is kept beside its text; 0 keeps none")
+    keep_megabytes: int = Field(8, ge=0, description="largest file that is kept beside its text; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")

@@ -245,7 +245,7 @@ class Pin(BaseModel):
 
 
 class CorpusWords(BaseModel):
-    """Synonyms and pinned answers of a corpus, and whether its uploads are kept."""
+    """Synonyms and pinned answers of a corpus, and whether its files are kept."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -255,7 +255,7 @@ class CorpusWords(BaseModel):
         description="Each `pto, paid time off` (both ways) or `k8s => kubernetes` (one way).",
     )
     pins: list[Pin] = Field(default_factory=list, max_length=1_000)
-    keep_files: bool = Field(True, description="Files that are uploaded are kept; those that are there stay.")
+    keep_files: bool = Field(True, description="Files are kept beside their texts; those that are there stay.")
 
 
 class Task(BaseModel):

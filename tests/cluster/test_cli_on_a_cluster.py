@@ -1,5 +1,6 @@
 """The command line against a real cluster: ingest, ask, status, delete, doctor."""
 
+import asyncio
 import json
 import os
 import select
@@ -15,6 +16,7 @@ import pytest
 
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
 from tests.conftest import Output
 from tests.unit.files.web.paperless_server import DOCUMENTS, TOKEN, put_documents, served
 from tests.unit.files.web.site import serving
@@ -318,3 +320,34 @@ def test_the_seeds_are_ingested_once(run: Run) -> None:
 def test_prepare_changes_nothing_that_is_there(run: Run) -> None:
     done = run("prepare")
     assert done.stderr.count("none, ") == 2
+
+
+async def test_the_file_is_kept_beside_its_text_as_an_upload_is(engine: Engine, run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "mill.md").write_text("# Mill\n\nIt is old.\n")
+    (folder / "boats.csv").write_text("Boat,Hull\nPetrel,oak\nHeron,steel\n")
+    (folder / "lines.jsonl").write_text('{"id": "weir", "text": "The weir is new."}\n')
+    await asyncio.to_thread(run, "ingest", "docs", "--prefix", "b/")
+    files = [await file_of(engine, name) for name in ("b/mill.md", "b/boats.csv/2", "b/boats.csv/3", "weir")]
+    assert files == [(folder / name).read_bytes() for name in ("mill.md", "boats.csv", "boats.csv", "lines.jsonl")]
+    (folder / "boats.csv").write_text("Boat,Hull\nPetrel,oak\n")
+    await asyncio.to_thread(run, "ingest", "docs", "--prefix", "b/", "--prune")
+    assert await file_of(engine, "b/boats.csv/2") == (folder / "boats.csv").read_bytes()
+
+
+async def test_no_file_is_kept_that_is_not_wanted_or_too_large(engine: Engine, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mill.txt").write_text("The mill is old.")
+    (tmp_path / "long.txt").write_text("The weir is new. " * 70_000)
+    assert (await asyncio.to_thread(run, "ingest", "mill.txt", "--no-keep", "--json")).json["warnings"] == []
+    words = ("ingest", "mill.txt", "long.txt", "--json", "--again")
+    done = await asyncio.to_thread(run, *words, SHARDQA_KEEP_MEGABYTES="1")
+    assert f"1,000,000 bytes a file by SHARDQA_KEEP_MEGABYTES, 32,000,000 a run: {tmp_path}/long.txt" in done.stderr
+    assert await file_of(engine, "long.txt") is None
+    assert await file_of(engine, "mill.txt") == b"The mill is old."
+
+
+async def file_of(engine: Engine, name: str) -> bytes | None:
+    document = await engine.documents.get(engine.settings.corpus, name)
+    assert document is not None, name
+    return await engine.files.of(engine.settings.corpus, document)

@@ -61,7 +61,7 @@ def set_(
         list[str],
         typer.Argument(
             metavar="NAME=on|off|FILE...",
-            help="'keep_files': files that are uploaded are kept, on by default. "
+            help="'keep_files': files are kept beside their texts, on by default. "
             "'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
             "the cluster has an encoder, and are ranked by them, too. Both are on by default. 'synonyms': a file of "
             "lines 'pto, paid time off' (both ways) or 'k8s => kubernetes'. 'pins': lines of JSON, each a question, "
@@ -71,7 +71,7 @@ def set_(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Turn bridges, vectors or the keeping of uploads off, or on again; give a corpus synonyms or pinned answers.
+    """Turn bridges, vectors or the keeping of files off, or on again; give a corpus synonyms or pinned answers.
 
     Example: shardqa corpus set bridges=off dense=off --corpus part-numbers
     """

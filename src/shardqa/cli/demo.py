@@ -24,6 +24,7 @@ from shardqa.engine.rank import RankedList
 from shardqa.errors import SetupError
 from shardqa.files.folders import SourceFiles
 from shardqa.loader.ingest import ingest
+from shardqa.loader.kept_files import KeptFiles
 from shardqa.loader.summary import Summary
 from shardqa.schema import Answer
 
@@ -76,7 +77,9 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
     settings = settings_of(service.cluster.seed(), None, None, corpus=CORPUS, timeout=60.0)
     engine = await Engine.connect(settings)
     try:
-        summary = await ingest(engine, files, CORPUS, replace=True)
+        kept = KeptFiles(engine, CORPUS)
+        summary = await ingest(engine, files, CORPUS, replace=True, tell=kept.note)
+        await kept.keep()
         return summary, await engine.ask(question, fresh=True), await engine.ranking.rank(engine.question(question), 5)
     finally:
         await engine.close()

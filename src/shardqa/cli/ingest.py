@@ -60,6 +60,7 @@ class IngestOptions:
     text_field: Annotated[
         str, typer.Option("--text-field", metavar="NAME", help="Where objects of json and jsonl have their text.")
     ] = TEXT_FIELD
+    no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep the text alone, not the file beside it.")] = False
     max_pages: Annotated[
         int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
     ] = MAX_PAGES
@@ -102,17 +103,9 @@ def ingest_(
     settings = target.settings(corpus=options.corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
-    sync_options = SyncOptions(
-        paths=[Path(path) for path in paths if path not in urls],
-        corpus=settings.corpus,
-        prefix=options.prefix,
-        replace=options.replace,
-        follow_links=options.follow_links,
-        prune=options.prune,
-        again=options.again,
-        ocr=options.ocr,
-        text_field=options.text_field,
-    )
+    names = ("prefix", "replace", "follow_links", "prune", "again", "ocr", "text_field", "no_keep")
+    chosen = {name: getattr(options, name) for name in names}
+    sync_options = SyncOptions([Path(path) for path in paths if path not in urls], settings.corpus, **chosen)
     if options.ocr:
         need("rapidocr", extra="ocr")
     if options.watch and STDIN in sync_options.paths:
@@ -161,7 +154,7 @@ def _read_only(options: SyncOptions, as_json: bool) -> Summary:
 
 def _check_alone(options: IngestOptions, has_files: bool) -> None:
     """Checks the options of addresses. Raises WrongSetting for options of files, which mean nothing there."""
-    unfit = [name for name in ("watch", "follow_links", "ocr", "dry_run") if getattr(options, name)]
+    unfit = [name for name in ("watch", "follow_links", "ocr", "no_keep", "dry_run") if getattr(options, name)]
     if unfit:
         name = unfit[0].replace("_", "-")
         raise WrongSetting(f"--{name} is for files and folders; leave it out for addresses")

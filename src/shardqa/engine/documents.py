@@ -8,7 +8,7 @@ from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.connections import Shards
 from shardqa.engine.epochs import Epochs
-from shardqa.engine.files import UPLOAD, as_bytes
+from shardqa.engine.files import as_bytes, name_of
 from shardqa.errors import BadDocument, BadDocumentId
 from shardqa.retry import retry
 from shardqa.schema import Document, Ingested
@@ -70,9 +70,9 @@ class Documents:
 
         async def once() -> Any:
             origin = as_bytes(await self._shards.by_key(key, "HGET", "origin") or b"").decode(errors="replace")
-            if origin.startswith(UPLOAD) and origin != UPLOAD + document:
+            if (name := name_of(document, origin)) != document:
                 with suppress(BadDocumentId):  # a file of such a name is none
-                    await self._shards.by_key(keys.file(corpus, origin.removeprefix(UPLOAD)), "UNLINK")
+                    await self._shards.by_key(keys.file(corpus, name), "UNLINK")
             return await self._shards.on(self._shards.owner(key), "RG.TRIGGERONKEY", "Delete", key)
 
         reply = record_of(await retry(once, self._settings.timeout))
