@@ -22,6 +22,7 @@ WESTERN = (  # French, German and Nordic, Spanish and Portuguese and Italian
 )
 CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
 JAPANESE = re.compile("[\t-~、。「」々・！-～ぁ-んァ-ヴー一-龠]+")
+OF_WINDOWS = re.compile(rb"[\x80-\x9f]")  # what stands in cp1252 alone
 HALF = 0.5  # of the second bytes of UTF-16 that are empty in a text of European words
 BOMS = (  # the longer first: UTF-32's begins as UTF-16's does
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -57,13 +58,20 @@ def decoded(content: bytes, likely: str = "") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def mended(content: bytes, likely: str = "") -> tuple[str, int]:
-    """Returns (text as by `decoded`, number of characters that stand for bytes invalid in UTF-8)."""
+def mended(content: bytes, likely: str = "") -> tuple[str, str]:
+    """Returns (text as by `decoded`, what may be wrong with it, or an empty text)."""
     try:
-        return decoded(content, likely), 0
+        encoding = encoding_of(content[:GUESS], is_complete=len(content) <= GUESS, likely=likely)
+        return decoded(content, encoding), "" if encoding == likely else guessed(encoding)
     except BadDocument:
         text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-        return text, text.count("\ufffd")
+        count = text.count("\ufffd")
+        return text, f"{count} characters of it are no UTF-8; save it as UTF-8" if count else ""
+
+
+def guessed(encoding: str) -> str:
+    """Says what a text that names no encoding was taken for; empty for UTF-8, which shows itself."""
+    return "" if encoding.startswith("utf") else f"its encoding is named nowhere, and was taken for {encoding}"
 
 
 def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
@@ -89,18 +97,24 @@ def _guess(start: bytes) -> str | None:
     if faults < FEW_CHARACTERS:  # too few for statistics: what browsers take, if it can be that
         try:
             start.decode("cp1252")
-            return _western_or_central(start) or "cp1252"
+            return _western(start)
         except UnicodeDecodeError:
             pass
     western = start[:GUESS_BY].decode("cp1252", "replace")
     is_mostly_ascii = sum(character > "\x7f" for character in western) < MOST_ACCENTS * len(western)
     if is_mostly_ascii and _is_of_one(western, WESTERN) and not _signs_in_words(western):
-        return _western_or_central(start) or "cp1252"  # a short one's statistics say as well that it is Mac Roman
+        return _western(start)  # a short one's statistics say as well that it is Mac Roman
     from charset_normalizer import from_bytes
 
     best = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
     name = str(best.encoding) if best is not None else _japanese(start)
     return _western_or_central(start) or name if name in ("cp1250", "cp1252") else name
+
+
+def _western(start: bytes) -> str:
+    encoding = _western_or_central(start) or "cp1252"
+    is_unix = b"\xa4" in start and not OF_WINDOWS.search(start)  # this byte is its euro
+    return "iso8859_15" if is_unix and encoding == "cp1252" else encoding
 
 
 def _western_or_central(start: bytes) -> str | None:
@@ -117,7 +131,7 @@ def _western_or_central(start: bytes) -> str | None:
 
 
 def _is_of_one(text: str, alphabets: tuple[str, ...]) -> bool:
-    letters = {letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()}
+    letters = {letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()} - {*"ªµº"}
     return any(letters <= set(alphabet) for alphabet in alphabets)
 
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 from shardqa import checks
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.files.composer import Composer
-from shardqa.files.encodings import GUESS, bom, decoded, encoding_name, encoding_of
+from shardqa.files.encodings import GUESS, bom, decoded, encoding_name, encoding_of, guessed
 from shardqa.places import Mark
 from shardqa.schema import Document
 
@@ -78,6 +78,7 @@ class SourceFile:
         self.origin = origin  # by which a document is known to come from the same place again; empty: from nowhere
         self.position = 0  # bytes of the file on disk handed on so far, without what was only read ahead
         self.depth = depth
+        self.guess = ""  # says what its encoding was taken for, where that was a guess
         self._inner = inner
         self._raw = raw
         is_gzip = name.lower().endswith(".gz")
@@ -212,7 +213,10 @@ class SourceFile:
 
     def text(self, most: int = MAX_MARKUP) -> str:
         """Returns the whole text, newlines as \\n, without a byte order mark. Raises BadDocument, DocumentTooLarge."""
-        return decoded(self.read_all(most, text=True))
+        content = self.read_all(most, text=True)
+        encoding = encoding_of(content[:GUESS], is_complete=len(content) <= GUESS)
+        self.guess = guessed(encoding)
+        return decoded(content, encoding)
 
     def lines(self) -> Iterator[str]:
         """Yields lines without their ends, each at most MAX_DOCUMENT bytes. Raises BadDocument, DocumentTooLarge."""
@@ -223,6 +227,7 @@ class SourceFile:
             if len(start) >= GUESS:
                 break
         encoding = encoding_of(bytes(start), is_complete=len(start) < GUESS)
+        self.guess = guessed(encoding)
         decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
         pieces: list[str] = []  # of the line that has not ended yet
         offset = length = 0

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 JOINTS = "_/@\\"  # between two words they make one name of them
-DOTS = ".:"  # these too, where a small letter or a figure follows
+DOTS = ".:*"  # these too, where a small letter or a figure follows
 MARKS = JOINTS + DOTS + "~-+"  # of names, beside letters and figures of ASCII
-LOOSE = ".:-+"  # at the edge of a name they are no part of it
+LOOSE = ".:-+*"  # at the edge of a name they are no part of it
 LONGEST = 1_000  # characters that a span grows by at most, at each end
 WHOLE = re.compile(
     r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'’”»)\]}|]*[^\s<>"'’”»)\]}|.,;:!?]  # an address

@@ -17,7 +17,7 @@ from shardqa.errors import BadDocument, ShardqaError
 from shardqa.files.fitting import fitting
 from shardqa.files.formats import code
 from shardqa.files.formats.faults import is_of_file, why
-from shardqa.files.source_file import Item, Skipped, SourceFile, Textless
+from shardqa.files.source_file import Item, Lost, Skipped, SourceFile, Textless
 
 Reader = Callable[[SourceFile], Iterator[Item]]
 
@@ -135,6 +135,7 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
             return
         real = _as_it_begins(source, format) if format is not None else _by_content(source)
         yield from fitting(real.reader()(source))
+        yield from [Lost(source.label, source.guess)] * bool(source.guess)
     except BaseException as error:
         if not is_of_file(error):
             raise

@@ -18,7 +18,7 @@ from shardqa.files.exponents import lowered, raised
 from shardqa.files.formats import depth, styles
 from shardqa.files.formats.depth import tags
 from shardqa.files.formats.faults import apart
-from shardqa.files.source_file import MAX_MARKUP, Item, Lost, SourceFile
+from shardqa.files.source_file import MAX_MARKUP, Item, SourceFile
 
 BOILERPLATE = (
     "script, style, noscript, template, nav, textarea, rt, rp, svg, iframe, object, canvas, dialog, [role=navigation], "
@@ -98,10 +98,9 @@ def read(source: SourceFile) -> Iterator[Item]:
 def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
     """Reads a page from bytes: UTF-8, or else the encoding that the page names."""
     composer = Composer()
-    html, faults = encodings.mended(content, encodings.named(content))
+    html, fault = encodings.mended(content, encodings.named(content))
+    composer.lost += filter(None, [fault])
     yield from source.composed(composer, compose(html, composer))
-    if faults:
-        yield Lost(source.label, f"{faults} characters of it are no UTF-8; save it as UTF-8")
 
 
 def plain(html: str) -> tuple[str, str]:

@@ -170,7 +170,8 @@ def _body(composer: Composer, part: MIMEPart) -> None:
     try:
         text = raw.decode(charset)
     except (LookupError, UnicodeDecodeError):
-        text, _ = mended(raw)
+        text, fault = mended(raw)
+        composer.lost += filter(None, [fault])
     text = text.replace("\r\n", "\n")
     is_page = part.get_content_subtype() == "html"
     newest, quoted = replies.of_page(text) if is_page else ("", "")

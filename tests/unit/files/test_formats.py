@@ -297,14 +297,21 @@ def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -
         ("Młyn zbudował Józef Świątek w roku 1871 nad rzeką.", "cp1250"),
         ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
         ("It’s 50 m³, said Zoë’s café.", "cp1252"),
+        ("Le gâteau coûte 4 €.", "iso8859_15"),
+        ("It stands at 25 °C ± 2, 4 µm × 3 ½ away.", "cp1252"),
         ("Die Fähre fährt früh, später übernächsten Täler zurück", "cp1252"),
         ("Le moulin a été bâti en 1871 près de la rivière.", "cp1252"),
         ("Мельница была построена в 1871 году над рекой.", "cp1251"),
     ],
 )
-def test_an_old_encoding_is_told_from_the_others(tmp_path: Path, text: str, encoding: str) -> None:
-    (found,) = documents(write(tmp_path / "note.txt", text.encode(encoding)))
-    assert found.text.strip() == text
+@pytest.mark.parametrize("name", ["note.txt", "note.md", "note.html", "note.eml"])
+def test_an_old_encoding_is_told_from_the_others_and_said(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+    head = b"Subject: A note\n\n" if name.endswith("eml") else b""
+    found, lost = read(write(tmp_path / name, head + text.encode(encoding)))
+    assert isinstance(found, Document)
+    assert found.text.strip().endswith(text)
+    assert isinstance(lost, Lost)
+    assert lost.reason == f"its encoding is named nowhere, and was taken for {encoding}"
 
 
 PAGE = ".TH A 1\n.SH NAME\nThe mill stands.\n"

@@ -32,6 +32,9 @@ from shardqa.models.span_edges import in_row, widened
         ("It ran from 1914-1918.", "1914", "1914"),
         ("The lot MK-4471 is sold.", "MK", "MK-4471"),
         ("Asa Löwe sails.", "Asa L", "Asa Löwe"),
+        ("The part 44/9*2 fits.", "44/9", "44/9*2"),
+        ("It is **Heron_Guest** here.", "Heron", "Heron_Guest"),
+        ("It is *maple* here.", "maple", "maple"),
     ],
 )
 def test_a_span_grows_to_whole_names_and_brackets_and_no_further(text: str, span: str, whole: str) -> None:
