@@ -2,16 +2,20 @@
 functions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from shardqa import analysis
-from shardqa.engine.parts import Excerpt
+from shardqa.answer_forms import asks_for_several
+from shardqa.engine.parts import Excerpt, distinct
 
 ITEM = re.compile(
     r"^[ \t]*(?P<mark>[-*+•]|(?P<number>\d{1,3})[.)])[ \t]+\S[^\n]*(?:\n[ \t]+[^\s\d*+•-][^\n]*)*", re.MULTILINE
 )
+ORDER = re.compile(r"^(?:please )?(?:list|name|give|enumerate) ")
+HEADED = 0.8  # probability that a list is meant whose heading is all that is asked for
+HEADING = 6  # words at most of a line without a colon that is like a heading
 MAX_LIST = 2_000  # characters of a list that is shown whole
 
 
@@ -21,7 +25,7 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
 
     Its score is the mean of its items', of each the likeliest of what was read in it.
     """
-    terms = set(analysis.analyse(question).content)
+    terms = _terms(question)
     for best in sorted(excerpts, key=lambda one: -one.score):
         text, first = best.passage.text, best.passage.start
         for items in _lists(text):
@@ -30,13 +34,52 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
             inside = [one for one in excerpts if _is_within(one, best, (first + above, extents[-1][1]))]
             numbers = [n for n, extent in enumerate(extents) if any(_is_within(one, best, extent) for one in inside)]
             are_neighbours = numbers[1:] and numbers[-1] - numbers[0] < len(numbers) and 2 * len(inside) > len(excerpts)
-            terms_above = terms & set(analysis.analyse(text[above : items[0][0]]).content)
+            terms_above = terms & _terms(text[above : items[0][0]])
             is_asked = inside and 2 * len(terms_above) >= len(terms) > 0
             if (are_neighbours or is_asked) and extents[-1][1] - extents[0][0] <= MAX_LIST:
                 every = [*excerpts, *sentences]
                 scores = [max([one.score for one in every if _is_within(one, best, at)], default=0.0) for at in extents]
                 return replace(best, start=extents[0][0], end=extents[-1][1], score=fmean(scores))
     return None
+
+
+def headed(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
+    """The items below a heading, or a line that is like one, that names what a question for several things asks for
+    beside the title and the outer headings: the rules of corrie ball are what stands below "Rules".
+    """
+    terms = _terms(ORDER.sub("", question)) if asks_for_several(question) else set[str]()
+    passages: dict[str, Excerpt] = {}
+    for one in sentences if terms else ():
+        passages.setdefault(one.passage.key, one)
+    blocks = [(block, line) for one in passages.values() for block, line in _blocks(one)]
+    for block, line in blocks:
+        *outer, heading = _headings(block)
+        left = terms - _terms(" ".join(outer))
+        if left and left <= _terms(heading):
+            every = [item for other, _ in blocks if _headings(other) == _headings(block) for item in other]
+            items = [item for item in every if item.document == block[0].document]
+            return list(distinct(sorted(items, key=lambda item: (item.start, -item.end))))
+        is_heading = line.endswith(":") or (len(line.split()) <= HEADING and line[-1:] not in ".!?")
+        if left and is_heading and left <= _terms(f"{line} {heading}"):
+            return block
+    return []
+
+
+def _headings(block: Sequence[Excerpt]) -> list[str]:
+    return [block[0].passage.title, *((block[0].place or {}).get("headings") or ())]
+
+
+def _blocks(one: Excerpt) -> Iterator[tuple[list[Excerpt], str]]:
+    """Each list of a passage by its items, and the line above it."""
+    text, first = one.passage.text, one.passage.start
+    for items in _lists(text):
+        begin = items[0][0]
+        line = text[_line_above(text, begin) : begin].strip()
+        yield [replace(one, start=first + start, end=first + end, score=HEADED) for start, end in items], line
+
+
+def _terms(text: str) -> set[str]:
+    return set(analysis.analyse(text).content)
 
 
 def _line_above(text: str, at: int) -> int:

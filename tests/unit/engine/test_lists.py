@@ -1,6 +1,8 @@
 """The list of a document that an answer's excerpts are part of."""
 
-from shardqa import keys
+import pytest
+
+from shardqa import keys, places
 from shardqa.engine import lists
 from shardqa.engine.parts import Excerpt
 from shardqa.models.reading_record import PassageRecord
@@ -28,6 +30,43 @@ def test_one_item_is_the_whole_list_where_the_line_above_it_is_asked_for() -> No
     found = lists.whole([excerpt("The mill", 0.9), excerpt("the key", 0.6)], [], QUESTION)
     assert found is not None
     assert found.text == STEPS
+
+
+def rules(title: str, text: str, marks: places.Raw) -> list[Excerpt]:
+    passage = PassageRecord(keys.passage("c", "d", 0), title, text, 0, rank_score=1.0, null_logit=0.0, places=marks)
+    return [Excerpt(passage, 0, 4, 0.0, 0.9)]
+
+
+RULES = "It is old.\n\nRules\n\n- Run.\n- Hold nothing."
+
+
+@pytest.mark.parametrize("question", ["which rules does corrie ball have?", "what are the rules?", "list the rules"])
+def test_a_list_below_the_heading_that_is_asked_for_is_the_answer_whatever_else_was_read(question: str) -> None:
+    found = lists.headed(rules("Corrie ball", RULES, [[12, {"headings": ["Rules"]}]]), question)
+    assert [one.text for one in found] == ["- Run.", "- Hold nothing."]
+
+
+def test_a_list_goes_on_in_the_passage_behind() -> None:
+    marks: places.Raw = [[0, {"headings": ["Rules"]}]]
+    text, start = "- Hold nothing.\n- Shout.", RULES.index("- Hold")
+    behind = PassageRecord(keys.passage("c", "d", 1), "Corrie ball", text, start, 1.0, 0.0, places=marks)
+    read = [Excerpt(behind, start, start + 4, 0.0, 0.9), *rules("Corrie ball", RULES, marks)]
+    assert [one.text for one in lists.headed(read, "what are the rules?")] == ["- Run.", "- Hold nothing.", "- Shout."]
+
+
+def test_the_line_above_a_list_names_it_too() -> None:
+    of_things = rules("Ball", "Members bring things:\n1. a key\n2. a fee", [])
+    assert [one.text for one in lists.headed(of_things, "which things do members bring?")] == ["1. a key", "2. a fee"]
+    assert lists.headed(of_things, "which guests do members bring?") == []
+
+
+@pytest.mark.parametrize(
+    ("question", "heading"),
+    [("which rules were changed?", "Rules"), ("who is allowed to run?", "Rules"), ("what are the rules?", "Clubs")],
+)
+def test_a_list_below_another_heading_or_of_which_more_is_asked_is_not(question: str, heading: str) -> None:
+    text = RULES.replace("Rules", heading)
+    assert lists.headed(rules("Corrie ball", text, [[12, {"headings": [heading]}]]), question) == []
 
 
 def test_items_apart_and_items_among_other_excerpts_are_no_list() -> None:
