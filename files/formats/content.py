@@ -10,7 +10,8 @@ import olefile
 from shardqa.errors import BadDocument
 from shardqa.files import encodings
 from shardqa.files.formats import mail, man
-from shardqa.files.formats.zipped import FAULTS, OLE
+from shardqa.files.formats.faults import readable
+from shardqa.files.formats.zipped import OLE
 from shardqa.files.source_file import MAX_BINARY, SourceFile
 
 LOOKED_AT = 8192  # bytes
@@ -68,14 +69,11 @@ def advice(name: str) -> str:
 
 
 def _of_zip(source: SourceFile) -> str:
-    try:
-        with zipfile.ZipFile(io.BytesIO(source.read_all(MAX_BINARY))) as archive:
-            names = archive.namelist()
-            kind = archive.read("mimetype")[:200].decode("latin-1") if "mimetype" in names else ""
-    except FAULTS as error:
-        raise BadDocument(f"not a whole zip file: {error}") from error
-    finally:
-        source.rewind()
+    content = source.read_all(MAX_BINARY)
+    source.rewind()
+    with readable("a whole zip file"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        kind = archive.read("mimetype")[:200].decode("latin-1") if "mimetype" in names else ""
     if suffix := next((suffix for word, suffix in MIMETYPES if word in kind), ""):
         return suffix
     if OPEN in kind:
@@ -84,14 +82,11 @@ def _of_zip(source: SourceFile) -> str:
 
 
 def _of_ole(source: SourceFile) -> str:
-    try:
-        with olefile.OleFileIO(io.BytesIO(source.read_all(MAX_BINARY))) as file:
-            suffix = next((suffix for stream, suffix in STREAMS if file.exists(stream)), "")
-            is_slides = file.exists("PowerPoint Document")
-    except FAULTS as error:
-        raise BadDocument(f"not a whole file of Microsoft Office: {error}") from error
-    finally:
-        source.rewind()
+    content = source.read_all(MAX_BINARY)
+    source.rewind()
+    with readable("a whole file of Microsoft Office"), olefile.OleFileIO(io.BytesIO(content)) as file:
+        suffix = next((suffix for stream, suffix in STREAMS if file.exists(stream)), "")
+        is_slides = file.exists("PowerPoint Document")
     if suffix:
         return suffix
     kind, do = ("PowerPoint's", ".pptx") if is_slides else ("", "PDF")

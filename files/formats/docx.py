@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from lxml import etree
-
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, figures, one_line
 from shardqa.files.exponents import lowered, raised
@@ -32,7 +30,7 @@ PAGE_WORDS = re.compile(r"\b(?:page|seite|pagina|of|von|de|di|sur)\b", re.IGNORE
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    with readable("a docx", etree.LxmlError):
+    with readable("a docx"):
         package = Package(source.read_all(MAX_BINARY))
         document = _Document(package)
         relations = package.relations(package.main)

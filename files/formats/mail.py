@@ -100,7 +100,7 @@ def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterat
 
 def of_message(source: SourceFile, message: EmailMessage, id_: str, place: str) -> Iterator[Item]:
     """Yields the documents of a message (parsed, or made from another format). Raises BadDocument."""
-    with readable("a message", email.errors.MessageError):
+    with readable("a message"):
         headers = {name: one_line(printable(str(message[name]))) for name in HEADERS if message[name]}
         composer = Composer()
         composer.block("\n".join(f"{name}: {value}" for name, value in headers.items()))

@@ -27,7 +27,7 @@ MAX_NESTED = 5  # messages in messages
 def read(source: SourceFile) -> Iterator[Item]:
     losses: list[str] = []
     with (
-        readable("a message of Outlook", struct.error, remedy="; save it as .eml"),
+        readable("a message of Outlook", "; save it as .eml"),
         olefile.OleFileIO(io.BytesIO(source.read_all(MAX_BINARY))) as file,
     ):
         message = _message(file, [], losses)

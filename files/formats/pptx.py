@@ -24,7 +24,7 @@ FEET = ("ftr", "dt", "hdr")  # said on each slide
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     items: list[Item] = []
-    with readable("a pptx", etree.LxmlError):
+    with readable("a pptx"):
         package = Package(source.read_all(MAX_BINARY))
         feet: set[str] = set()
         slides = package.relations(package.main)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from docutils.core import publish_parts
-from docutils.utils import SystemMessage
 
 from shardqa.files.composer import Composer
 from shardqa.files.formats import html
@@ -28,7 +27,7 @@ SETTINGS = {
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
     text = source.text()
-    with readable("reStructuredText", SystemMessage):
+    with readable("reStructuredText"):
         page = publish_parts(text, writer="html5", settings_overrides=SETTINGS)["html_body"]
     title = html.compose(page, composer)
     yield from source.composed(composer, title)

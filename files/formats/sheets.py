@@ -39,7 +39,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     overlays: dict[str, Overlay] = {}
     composer = Composer()
     measured: set[str] | None = None
-    with readable("a workbook", *FAULTS):
+    with readable("a workbook"):
         is_zip = content[:2] == b"PK" or zipfile.is_zipfile(io.BytesIO(content))  # the library reads on from its end
         if is_zip and not content.startswith(zipped.OLE):
             with zipped.check(content) as archive:
@@ -89,7 +89,7 @@ def _text(cell: Any, code: str | None) -> str:
 
 
 def _rows(book: CalamineWorkbook, name: str, content: bytes) -> tuple[list[list[Any]], list[Range]]:
-    """Returns (cells, ranges of merged ones). Raises FAULTS."""
+    """Returns (cells, ranges of merged ones). Raises what the library does."""
     try:
         return _cells(book, name)
     except FAULTS:

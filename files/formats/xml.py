@@ -103,7 +103,7 @@ def _root(content: bytes) -> tuple[Any, str]:
 def _parsed(content: bytes) -> tuple[Any, str]:
     options = dict.fromkeys(("no_network", "remove_comments", "remove_pis", "recover"), True)
     parser = etree.XMLParser(resolve_entities="internal", load_dtd=False, **options)
-    with readable("XML", etree.LxmlError):
+    with readable("XML"):
         root = etree.fromstring(content, parser)
     faults = (one for one in parser.error_log if one.level_name == "FATAL" and one.type_name not in HARMLESS)
     return root, next((f"line {one.line}: {one.message[:160]}" for one in faults), "")
