@@ -216,10 +216,7 @@ class _Budget:
 
     def take(self, size: int) -> None:
         of_all, of_owner = self.limits.body_bytes, self.limits.body_bytes_of.get(self.owner, 0)
-        for total, most, whose in (
-            (of_all, MAX_BODIES, "all"),
-            (of_owner, MAX_BODIES_OF_OWNER, "your address'"),
-        ):
+        for total, most, whose in ((of_all, MAX_BODIES, "all"), (of_owner, MAX_BODIES_OF_OWNER, "your address'")):
             if total + size > most:
                 raise _Refused(
                     TooManyRequests(f"{whose} bodies in memory have {total:,} bytes, of {most:,} at most"),

@@ -115,10 +115,7 @@ def explain(error: Exception, request_id: str) -> Problem:
 
 
 def reply(
-    error: ShardqaError,
-    scope: Scope,
-    errors: list[FieldError] | None = None,
-    headers: Mapping[str, str] | None = None,
+    error: ShardqaError, scope: Scope, errors: list[FieldError] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Returns the HTTP response for `error`; 429 and 503 have a Retry-After, 401 a WWW-Authenticate."""
     problem = of(error, request_id(scope), errors)
@@ -142,11 +139,7 @@ def request_id(scope: Scope) -> str:
 def fields(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
     """Returns Pydantic's errors with short values: a refused value may be megabytes long."""
     return [
-        FieldError(
-            at=".".join(str(part) for part in error["loc"]),
-            message=error["msg"],
-            got=shown(error.get("input")),
-        )
+        FieldError(at=".".join(str(part) for part in error["loc"]), message=error["msg"], got=shown(error.get("input")))
         for error in errors
     ]
 

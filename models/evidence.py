@@ -52,10 +52,7 @@ def sentence_logits(
 
 
 def likeliest(
-    logits_of: RowLogits,
-    offsets: NDArray[np.int32],
-    sentences: NDArray[np.int64],
-    spans: Sequence[Span] = (),
+    logits_of: RowLogits, offsets: NDArray[np.int32], sentences: NDArray[np.int64], spans: Sequence[Span] = ()
 ) -> list[Sentence]:
     """The PER_PASSAGE sentences of highest logit and all those that hold ``spans``, in the passage's order.
 

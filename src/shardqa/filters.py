@@ -53,8 +53,7 @@ class DocumentFilter(BaseModel):
     """Conditions that all must hold."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"]}}]},
+        extra="forbid", json_schema_extra={"examples": [{"metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"]}}]}
     )
 
     title: Condition = None

@@ -93,10 +93,7 @@ def redis_cli_lines(port: int, ranking: RankedList) -> list[str]:
         best.corpus, best.tag, ranking.epochs[best.corpus, best.tag], settings_of(None, None, None).model, 3, question
     )
     cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
-    return [
-        f"{cli} -c -p {port} GET {shlex.quote(answer)}",
-        f"{cli} -p {port_of_best} INFO shardqa",
-    ]
+    return [f"{cli} -c -p {port} GET {shlex.quote(answer)}", f"{cli} -p {port_of_best} INFO shardqa"]
 
 
 def shipped_seeds() -> Path:

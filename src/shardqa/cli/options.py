@@ -46,8 +46,7 @@ TARGET_OPTIONS = {
     ],
 }
 DataOption = Annotated[
-    Path,
-    typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Folder of the local cluster's data."),
+    Path, typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Folder of the local cluster's data.")
 ]
 CorpusOption = Annotated[
     str | None,
@@ -65,8 +64,7 @@ OneCorpusOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FilterOption = Annotated[
-    str | None,
-    typer.Option("--filter", metavar="JSON", help="Documents that may be found, by title and metadata."),
+    str | None, typer.Option("--filter", metavar="JSON", help="Documents that may be found, by title and metadata.")
 ]
 SourceOption = Annotated[
     list[str] | None,

@@ -13,9 +13,7 @@ class Shell(StrEnum):
     zsh = "zsh"
 
 
-def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell that reads it.")],
-) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell that reads it.")]) -> None:
     """Print the shell's script that completes commands, options and names.
 
     Example: shardqa completion zsh > ~/.zfunc/_shardqa
