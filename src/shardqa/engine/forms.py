@@ -42,6 +42,7 @@ def answers(
         evidence = sorted(parts.distinct([steps, *evidence]), key=lambda one: one.start)
     supporting, texts = parts.supporting(sentences, candidates[0]), parts.joined(evidence)
     whole_list, headed = lists.whole(items, sentences, question), lists.headed(sentences, question)
+    headed = headed or lists.numbered(sentences, question)
     excerpts, sureness = ([whole_list], whole_list.score) if whole_list is not None else (items, best.score)
     excerpts, sureness = (headed, headed[0].score) if headed else (excerpts, sureness)
     listed = parts.joined(headed) or [one.part() for one in excerpts]
@@ -50,7 +51,7 @@ def answers(
         "sentences": _composed(evidence[0], texts[0], texts, *_sureness(sentences, best, subject, ranks)),
         "list": _composed(excerpts[0], listed[0], listed, sureness, below),
     }
-    return Answers(forms, answer_forms.chosen(question, max(len(items) + (whole_list is not None), len(headed))))
+    return Answers(forms, "list" if headed else answer_forms.chosen(question, len(items) + (whole_list is not None)))
 
 
 def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: Lines) -> Composed:

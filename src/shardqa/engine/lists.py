@@ -14,6 +14,10 @@ ITEM = re.compile(
     r"^[ \t]*(?P<mark>[-*+•]|(?P<number>\d{1,3})[.)])[ \t]+\S[^\n]*(?:\n[ \t]+[^\s\d*+•-][^\n]*)*", re.MULTILINE
 )
 ORDER = re.compile(r"^(?:please )?(?:list|name|give|enumerate) ")
+OF_CLAUSE = r"(?:clause|section|article|paragraph|rule|item|point|§+)"
+CLAUSE = re.compile(rf"(?<!\w){OF_CLAUSE}\s*(?:no\.? ?|number )?(?P<number>\d+(?:\.\d+)*)", re.IGNORECASE)
+SAYS = "say state mean read contain provide require regulate stipulate cover tell rule"
+NUMBER = re.compile(r"^[ \t]*(?:§ ?)?\d+(?:\.\d+)*[.):]?[ \t]+\S", re.MULTILINE)
 HEADED = 0.8  # probability that a list is meant whose heading is all that is asked for
 HEADING = 6  # words at most of a line without a colon that is like a heading
 MAX_LIST = 2_000  # characters of a list that is shown whole
@@ -41,6 +45,27 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
                 scores = [max([one.score for one in every if _is_within(one, best, at)], default=0.0) for at in extents]
                 return replace(best, start=extents[0][0], end=extents[-1][1], score=fmean(scores))
     return None
+
+
+def numbered(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
+    """The clause that a question asks for by its number and by nothing else but the title: what 2.1 of the lease says.
+
+    One below whose number others stand goes on over these.
+    """
+    asked = CLAUSE.search(question)
+    number = asked["number"].rstrip(".") if asked else ""
+    begins = re.compile(rf"^[ \t]*(?:{OF_CLAUSE} ?)?{re.escape(number)}[.):]?[ \t]+\S", re.MULTILINE | re.IGNORECASE)
+    left = _terms(question) - _terms(f"{asked[0]} {SAYS}") if asked else set[str]()
+    for one in sentences if asked else ():
+        if (match := begins.search(one.passage.text)) and left <= _terms(one.passage.title):
+            ends = (end.start() for end in NUMBER.finditer(one.passage.text, match.end()))
+            other = re.compile(rf"(?![^\S\n]*(?:§ ?)?{re.escape(number)}\.\d)")
+            end = next((end for end in ends if other.match(one.passage.text, end)), len(one.passage.text))
+            text = one.passage.text[match.start() : end].rstrip()
+            text = text if "." not in number else text.partition("\n\n")[0]
+            start = one.passage.start + match.start()
+            return [replace(one, start=start, end=start + len(text), score=HEADED)]
+    return []
 
 
 def headed(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:

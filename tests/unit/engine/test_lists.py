@@ -69,6 +69,23 @@ def test_a_list_below_another_heading_or_of_which_more_is_asked_is_not(question:
     assert lists.headed(rules("Corrie ball", text, [[12, {"headings": [heading]}]]), question) == []
 
 
+LEASE = "1. Terms\n1.2 The term is a year.\n\n2. Rent\n2.1 It is due, see 1.2:\n(a) in May.\n2.10 It rises.\n\nSigned."
+
+
+@pytest.mark.parametrize(
+    ("question", "clause"),
+    [
+        ("what does clause 1.2 say?", "1.2 The term is a year."),
+        ("what does § 2.1 of the lease say?", "2.1 It is due, see 1.2:\n(a) in May."),
+        ("what is section 2 about?", LEASE[LEASE.index("2. Rent") :]),
+        ("what does clause 1.2 say about the rent?", ""),
+        ("what does clause 3.1 say?", ""),
+    ],
+)
+def test_a_clause_that_is_asked_for_by_its_number_is_the_answer(question: str, clause: str) -> None:
+    assert [one.text for one in lists.numbered(rules("Lease", LEASE, []), question)] == [clause] * bool(clause)
+
+
 def test_items_apart_and_items_among_other_excerpts_are_no_list() -> None:
     assert lists.whole([excerpt("the key", 0.9), excerpt("Sign", 0.6)], [], "Who rang?") is None
     others = [excerpt("The mill", 0.9), excerpt("All is", 0.5)]
