@@ -7,6 +7,8 @@ worker's loop alone (`analysis`).
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,25 +23,41 @@ PAIR = re.compile(
     re.MULTILINE,
 )
 HEADING = 80  # characters of one
+KINDS = {
+    "who": "person name who teacher tutor owner keeper captain skipper contact guest member employee manager author "
+    "director driver responsible holder tenant payee customer client player winner artist speaker doctor nurse trainer "
+    "coach chair leader staff volunteer editor inventor builder architect warden agent judge referee pilot",
+    "when": "when date day time hours year month deadline start begins opens",
+    "where": "where place room location address town city venue site hall berth",
+}
+"""Names of columns by what asks for them."""
+Cells: TypeAlias = Sequence[tuple[str, str]]
 
 
 def read_of(passage: Loaded, pieces: PassageTokens, question: str) -> PassageTokens:
     """Returns the pieces of a passage without the rows that the question does not name, where it names another.
 
     A row is named by its first cell, a pair by its name: all words of it must be in the question. The heading above
-    goes with the others: it heads them all alike. Of a named row go the columns that are not named, where one is.
+    goes with the others unless it is what is asked for: it heads them all alike. Of a named row go the columns that are
+    not named, where one is. Where no row is named, those are that say all of the question, with a column of what it
+    asks for.
     """
     terms = _terms(question)
     rows = list(_rows(passage.text, passage.start, passage.places))
-    scores = [_score(cells[0][len(cells) > 1], terms) for _, _, cells in rows]
+    scores = [0 if _is_told(cells, terms) else _score(cells[0][len(cells) > 1], terms) for _, _, cells in rows]
+    unasked, kind = (_unnamed, terms) if any(scores) else (_of_other_kinds, _kind(question))
+    if unasked is _of_other_kinds and terms:
+        scores = [int(len(cells) > 1 and terms <= _terms(" ".join(chain(*cells)))) for _, _, cells in rows]
     best = max(scores, default=0)
     if not best:
         return pieces
     others = [(first, last) for (first, last, _), score in zip(rows, scores, strict=True) if score < best]
-    if others:
-        others.append((_heading(passage.text, rows[0][0]), rows[0][0]))
+    above = _heading(passage.text, rows[0][0])
+    heading = _terms(passage.text[max(0, above) : max(0, rows[0][0])])
+    if others and not (heading <= terms and next(iter(analysis.analyse(question).content)) in heading):
+        others.append((above, rows[0][0]))
     for (first, _, cells), score in zip(rows, scores, strict=True):
-        others += _unnamed(passage.text, max(0, first), cells, terms) if score == best else []
+        others += unasked(passage.text, max(0, first), cells, terms, kind) if score == best else []
     is_read = np.ones(len(pieces), dtype=np.bool_)
     for first, last in others:
         is_read &= (pieces.offsets[:, 0] < first) | (pieces.offsets[:, 0] >= last)
@@ -55,12 +73,40 @@ def _score(name: str, terms: set[str]) -> int:
     return len(own) if (own := _terms(name)) <= terms else 0
 
 
-def _unnamed(text: str, row: int, cells: Sequence[tuple[str, str]], terms: set[str]) -> list[tuple[int, int]]:
+def _is_told(cells: Cells, terms: set[str]) -> bool:
+    """Returns whether the question tells the value of a pair, which it does not ask for then."""
+    return len(cells) == 1 and bool(value := _terms(cells[0][1])) and value <= terms
+
+
+def _kind(question: str) -> set[str]:
+    """Returns the words that columns of what a question asks for are named by."""
+    return next((_terms(names) for word, names in KINDS.items() if re.search(rf"\b{word}", question.lower())), set())
+
+
+def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: set[str]) -> list[tuple[int, int]]:
+    """Returns the ranges of a row's cells but those that the question tells, without their columns' names, and the
+    first of its kind; empty where there is none.
+    """
+    extents = list(span_edges.cells_in(text, row, cells))
+    told = [terms <= _terms(value) for _, value in cells]
+    told = told if any(told) else [not terms.isdisjoint(_terms(value)) for _, value in cells]
+    asked = next((n for n, (name, _) in enumerate(cells) if not told[n] and not kind.isdisjoint(_terms(name))), None)
+    if asked is None or len(extents) < len(cells):
+        return []
+    ends = [*(first for first, _, _ in extents[1:]), extents[-1][2]]
+    return [
+        (first, begin if told[n] else end)
+        for n, ((first, begin, _), end) in enumerate(zip(extents, ends, strict=True))
+        if n != asked
+    ]
+
+
+def _unnamed(text: str, row: int, cells: Cells, terms: set[str], kind: set[str]) -> list[tuple[int, int]]:
     """Returns the ranges of a row's cells but those whose column the question names; empty where it names none.
 
     A column whose value the question tells is not asked for.
     """
-    hits = [_score(name, terms) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
+    hits = [_score(name, kind) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
     extents = list(span_edges.cells_in(text, row, cells))[1:]
     if not any(hits[: len(extents)]):
         return []
@@ -74,7 +120,7 @@ def _heading(text: str, row: int) -> int:
     return row if len(above) - begin > HEADING or above.endswith((".", "!", "?")) else begin
 
 
-def _rows(text: str, start: int, marks: places.Raw) -> Iterator[tuple[int, int, Sequence[tuple[str, str]]]]:
+def _rows(text: str, start: int, marks: places.Raw) -> Iterator[tuple[int, int, Cells]]:
     """Yields (first character, one past the last, cells) of each row."""
     ends = [*(at for at, _ in marks[1:]), start + len(text)]
     rows = [(at, end, place["cells"]) for (at, place), end in zip(marks, ends, strict=False) if place.get("cells")]

@@ -62,7 +62,9 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any, title: A
     return Loaded(key, score, text.decode(), int(start), title_text, ids, places.stored(marks), metadata_json, heading)
 
 
-def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits) -> PassageReading:
+def reading_of(
+    passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: reader.RowLogits, question: str = ""
+) -> PassageReading:
     """Returns a passage's sentences and spans; a span that is a comma or an article alone is left out."""
     null = reader.null_logit(logits.start, logits.end)
     of_passage = logits.within(row.passage)
@@ -87,7 +89,7 @@ def reading_of(passage: Loaded, pieces: PassageTokens, row: reader.Row, logits: 
     )
     spans: dict[tuple[int, int], SpanRecord] = {}  # by their characters, best first: two may be widened to the same
     for span in best:
-        start, end = _edges(passage, int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1]))
+        start, end = _edges(passage, int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1]), question)
         if metrics.normalise(passage.text[start:end]):
             own = evidence.own(offsets, numbers, span, of_passage.evidence)
             sentence = first + min(own.start, start), first + max(own.end, end)
@@ -100,8 +102,8 @@ def _rounded(logit: float) -> float:
     return round(logit, LOGIT_DIGITS)
 
 
-def _edges(passage: Loaded, start: int, end: int) -> tuple[int, int]:
+def _edges(passage: Loaded, start: int, end: int, question: str) -> tuple[int, int]:
     mark = places.mark_at(passage.places, passage.start + start)
     if mark is not None and (cells := mark[1].get("cells")):
-        start, end = span_edges.in_row(passage.text, max(0, mark[0] - passage.start), cells, start, end)
+        start, end = span_edges.in_row(passage.text, max(0, mark[0] - passage.start), cells, start, end, question)
     return span_edges.widened(passage.text, start, end)

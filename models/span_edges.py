@@ -50,17 +50,26 @@ def widened(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def in_row(text: str, row: int, cells: Sequence[tuple[str, str]], start: int, end: int) -> tuple[int, int]:
+def in_row(
+    text: str, row: int, cells: Sequence[tuple[str, str]], start: int, end: int, question: str = ""
+) -> tuple[int, int]:
     """Returns the characters of a span of a table's row within one cell's value; `row` is where the row begins.
 
-    A reader may point at the column's name instead, at both, or at part of a short value.
+    A reader may point at the column's name instead, at both, or at part of a short value. Of a pair whose value the
+    question tells, as that it is closed, its name is the answer.
     """
     for name, first, last in cells_in(text, row, cells):
         if name < end and start < last:
+            if len(cells) == 1 and _words(text[first:last]) <= _words(question):
+                return name, name + len(cells[0][0])
             if end <= first or len(text[first:last].split()) <= NAME:
                 return first, last
             return max(start, first), min(end, last)
     return start, end
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, int]]:

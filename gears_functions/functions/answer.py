@@ -131,7 +131,7 @@ class Answer:
             for passage, piece in zip(new, pieces, strict=True)
         ]
         phases.done("tokenise")
-        readings, scoring = await self._read(ask.model, new, pieces, rows, phases)
+        readings, scoring = await self._read(ask.model, question, list(zip(new, pieces, rows, strict=True)), phases)
         readings |= memory
         best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
         self._stages[_stage(ask, ranking.epoch)] = readings
@@ -232,18 +232,16 @@ class Answer:
         return sorted(spans, key=order)[:MAX_N_BEST]
 
     async def _read(
-        self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
+        self, model: str, question: str, every: list[tuple[Loaded, PassageTokens, reader.Row]], phases: Phases
     ) -> tuple[dict[str, PassageReading], Scoring]:
         """Has the model read these passages; returns what it says of each, by key, and what scores that."""
-        batches = reader.batches(rows)
+        batches = reader.batches([row for _, _, row in every])
         outputs = await asyncio.gather(*(self._copies.run(model, one.feeds(), reader.SPANS) for one in batches))
         phases.done("read")
         readings = {
-            passages[row].key: reading_of(
-                passages[row], pieces[row], rows[row], reader.RowLogits.of(of_batch, line, len(rows[row]))
-            )
+            every[n][0].key: reading_of(*every[n], reader.RowLogits.of(of_batch, line, len(every[n][2])), question)
             for batch, of_batch in zip(batches, outputs, strict=True)
-            for line, row in enumerate(batch.rows)
+            for line, n in enumerate(batch.rows)
         }
         return readings, self._copies.scoring(model)
 

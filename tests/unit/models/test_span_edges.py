@@ -66,3 +66,10 @@ def test_a_span_of_a_row_is_one_cell_or_lies_in_a_long_one(span: str, answer: st
     start = text.index(span)
     begin, stop = in_row(text, 11, cells, start, start + len(span))
     assert text[begin:stop] == answer
+
+
+def test_of_a_pair_whose_value_the_question_tells_the_name_is_the_answer() -> None:
+    text = "Tuesday: closed."
+    for question, answer in (("When is it closed?", "Tuesday"), ("What is it on Tuesday?", "closed")):
+        begin, stop = in_row(text, 0, [("Tuesday", "closed")], 0, 7, question)
+        assert text[begin:stop] == answer
