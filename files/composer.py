@@ -17,6 +17,7 @@ MAX_HEADING = 200  # characters of a heading in a path; a longer one is text tha
 SHORT_LINE = 100  # characters of what explains a term on the term's own line
 ENTRY = 100  # level of a list's terms, below that of every heading
 ENDS = ".!?:;。！？"
+NUMBERS = ("no.", "№", "#", "number")  # names of a pair that say nothing of what is numbered
 
 
 class Composer:
@@ -132,11 +133,14 @@ class Composer:
 
     def outside(self, row: Sequence[str], close: bool) -> None:
         """Adds a row that no header names: its pairs, each on a line, or its cells with bars between them."""
+        above = ""  # a single cell before a pair: of QUOTATION | No. | 7 it says which number
         for n, group in enumerate(groups(row) or [[bars(row)]]):
             if len(group) > 1:
-                self.pair(group[0], group[1], close or n > 0)
+                is_number = one_line(group[0]).rstrip(": ").casefold() in NUMBERS
+                self.pair(f"{above} number".strip().capitalize() if is_number else group[0], group[1], close or n > 0)
             else:
                 self.block(group[0], close or n > 0)
+            above = group[0] if len(group) == 1 else ""
 
     def row(self, header: Sequence[str], row: Sequence[str], close: bool) -> None:
         """Adds a row of a table as a sentence; its cells become its place."""

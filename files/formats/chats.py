@@ -50,6 +50,7 @@ def compose(
     last = ""
     for who, when, words in found:
         composer.at(time=when.strftime("%-H:%M:%S") if when else None)
+        words = f"{words}{'.' * words[-1].isalnum()}"  # else a reader takes the turns of two for one sentence
         composer.block(words if who == last or not who else f"{who}: {words}", close=who == last)
         last = who
     days = [when.date().isoformat() for _, when, _ in found if when]

@@ -28,6 +28,8 @@ ASKED: dict[str, list[tuple[str, str | None]]] = {
     ],
     "struck-lease.docx": [
         ("What is the rent?", "745 euros"),
+        ("What does clause 1.2 say?", "five years"),
+        ("What does clause 2.1 say?", "The rent"),
     ],
     "struck-alt-jsonld.html": [
         ("What is the fare for adults?", "14 crowns"),
@@ -41,10 +43,14 @@ ASKED: dict[str, list[tuple[str, str | None]]] = {
     "confluence-expand.html": [("Where is the emergency stop?", "behind the green door")],
     "wrapped-cells.pdf": [
         ("Who is the deputy of Otto Rask?", "Mara Quill"),
+        ("Who keeps the keys?", "Otto Rask"),
+        ("Who opens the gate?", "Ines Duarte"),
     ],
+    "tabbed-hours.docx": [("When is the club house closed?", "Tuesday")],
     "tables-side-by-side.xlsx": [("What does the pie cost?", "7")],
     "quotation.xlsx": [
         ("Who is the customer?", "Heron Rowing Club"),
+        ("What is the number of the quotation?", "Q-2024-118"),
     ],
     "invoice.pdf": [
         ("What is the total?", "166.98"),
@@ -58,10 +64,12 @@ ASKED: dict[str, list[tuple[str, str | None]]] = {
     ],
     "dotted-fees.pdf": [
         ("What is the membership fee for students?", "36"),
+        ("What is the membership fee for a family?", "110"),
     ],
     "products.json": [("What does the cedar shelf cost?", "249.5")],
     "slack-export.zip": [
         ("Who signs for the lathe?", "Ines Duarte"),
+        ("Who said what the lathe cost?", "Ines Duarte"),
     ],
     "manual.adoc": [
         ("To how many degrees is the kiln heated?", "1280"),
@@ -78,8 +86,10 @@ ASKED: dict[str, list[tuple[str, str | None]]] = {
     "gauge.py": [
         ("What is the timeout?", "45"),
     ],
+    "app.log": [("When did the backup fail?", "2024-03-04T02:14:47Z")],
     "bank-statement.csv": [
         ("Who paid the membership fee?", "Ines Duarte"),
+        ("Who owns the account KX 4711?", "Heron Rowing Club"),
     ],
     "club.ics": [("Where is the annual meeting of the rowing club?", "Mill hall")],
     "notes.org": [("How much honey did hive 3 give?", "14.5")],

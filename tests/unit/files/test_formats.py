@@ -381,3 +381,14 @@ def test_lines_of_json_have_their_text_where_it_is_said_to_stand(tmp_path: Path)
     assert (found.id, found.text, found.metadata) == ("mill", "Ada Holm built it.", {"year": 1871})
     assert isinstance(missing, Skipped)
     assert missing.reason == 'no field "body" with a string'
+
+
+def test_a_line_of_a_log_says_its_time_last(tmp_path: Path) -> None:
+    lines = "2024-03-04T02:14:47Z ERROR backup: failed\n  at vault.py\nMar  5 07:00:00 weir gauge[7]: read\n"
+    (found,) = documents(write(tmp_path / "a.log", lines))
+    assert found.text == (
+        "ERROR backup: failed at 2024-03-04T02:14:47Z.\n  at vault.py\nweir gauge[7]: read at Mar 5 07:00:00."
+    )
+    assert [place.line for _, place in found.places] == [1, 2, 3]
+    (other,) = documents(write(tmp_path / "b.log", "Fish of the year\n"))
+    assert other.text == "Fish of the year\n"

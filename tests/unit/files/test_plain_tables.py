@@ -48,6 +48,13 @@ def test_pairs_of_one_row_are_told_by_gaps_or_by_their_names() -> None:
     assert groups(["Oak", "Elm", "Ash", "Fir"]) == []
 
 
+def test_a_number_beside_a_title_is_named_by_it() -> None:
+    composer = Composer()
+    composer.outside(["QUOTATION", "", "No.", "Q-7"], close=False)
+    composer.outside(["#", "12"], close=False)
+    assert composer.text == "QUOTATION\nQuotation number: Q-7.\n\nNumber: 12."
+
+
 def test_a_sum_below_a_table_is_a_pair() -> None:
     rows = [
         ["1", "Plank", "10.32", "412.80"],

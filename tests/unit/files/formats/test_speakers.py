@@ -46,7 +46,7 @@ def test_a_day_of_a_channel_is_a_document_with_names_and_times() -> None:
     assert (found.id, found.title, found.metadata) == (
         "a.zip/yard/2024-03-04.json", "yard, 2024-03-04", {"date": "2024-03-04"}
     )  # fmt: skip
-    assert found.text == "yard, 2024-03-04\n\nAda: ugo signs & pays\nsee the page"
+    assert found.text == "yard, 2024-03-04\n\nAda: ugo signs & pays.\nsee the page."
     assert [place.time for _, place in found.places] == [None, "11:00:00", "11:01:00"]
 
 
