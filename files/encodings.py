@@ -102,7 +102,8 @@ def _guess(start: bytes) -> str | None:
             pass
     western = start[:GUESS_BY].decode("cp1252", "replace")
     is_mostly_ascii = sum(character > "\x7f" for character in western) < MOST_ACCENTS * len(western)
-    if is_mostly_ascii and _is_of_one(western, WESTERN) and not _signs_in_words(western):
+    is_western = _is_of_one(western, WESTERN) or _western_or_central(start[:GUESS_BY]) == "cp1252"
+    if is_mostly_ascii and is_western and not _signs_in_words(western):
         return _western(start)  # a short one's statistics say as well that it is Mac Roman
     from charset_normalizer import from_bytes
 
@@ -127,6 +128,8 @@ def _western_or_central(start: bytes) -> str | None:
     if signs:
         return "cp1250" if signs > 0 else "cp1252"
     fits = _is_of_one(western, WESTERN), _is_of_one(central, CENTRAL)
+    if fits == (False, False):  # a text in several languages
+        fits = _is_of_one(western, ("".join(WESTERN),)), False
     return {(True, False): "cp1252", (False, True): "cp1250"}.get(fits)
 
 

@@ -28,6 +28,11 @@ ORG_MARKS = ((r"\[\[[^\[\]]{1,300}\]\[([^\[\]]{1,300})\]\]", r"\1"), (r"\[\[([^\
 MOST = 200  # definitions of a document that are put in
 STATE = re.compile(r"(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(.*?)(?:[ \t]+:[\w:@]+:)?")
 DEFINITION = re.compile(r"\\(?:re)?newcommand\*?\{?\\([A-Za-z]+)\}?\{([^{}]*)\}")
+GROUP = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}\s*"
+ENVIRONMENT = re.compile(rf"\\(?:re)?newenvironment\*?\s*{GROUP}(?:\[[^\[\]]*\]\s*)*{GROUP}{GROUP}")
+"""Its definition begins environments without an end, each of which doubles the library's time."""
+MACRO = re.compile(r"\\([A-Za-z]+)(?:\{\})?")
+SECTION = re.compile(r"(?=\\(?:part|chapter|(?:sub)*section)\b)")
 HEAD = re.compile(r"\\(title|author)\{((?:[^{}]|\{[^{}]*\})*)\}|\\maketitle")
 NAMES = {"DTSTART": "Start", "DTEND": "End", "DTSTAMP": "", "UID": "", "VERSION": "", "PRODID": "", "SEQUENCE": "",
          "FN": "Name", "N": "", "TEL": "Telephone", "EMAIL": "E-mail", "ORG": "Organization", "ADR": "Address",
@@ -114,14 +119,15 @@ def _org(text: str) -> Blocks:
 
 def _latex(text: str) -> Blocks:
     text = re.sub(r"(?<!\\)%.*", "", text)
-    for name, value in DEFINITION.findall(text)[:MOST]:
-        words = value.replace("\\", "\\\\")
-        text = re.sub(rf"\\{name}(?![A-Za-z])(?:\{{\}})?", words, DEFINITION.sub("", text))
+    values = dict(DEFINITION.findall(text)[:MOST])
+    text = MACRO.sub(lambda macro: values.get(macro[1], macro[0]), ENVIRONMENT.sub("", DEFINITION.sub("", text)))
     for match in HEAD.finditer(text):
         if match[1]:
             words = one_line(_unlatexed(match[2].replace("\\and", ",")).replace(" ,", ","))
             yield (1, words) if match[1] == "title" else (0, f"Author: {words}")
-    plain = re.sub(r"(?<=\S) {5}(?=\S)", "\t", _unlatexed(HEAD.sub("", text)))
+    body = text.partition(r"\begin{document}")[2].partition(r"\end{document}")[0] or text  # not how it is set
+    parts = SECTION.split(HEAD.sub("", body))
+    plain = re.sub(r"(?<=\S) {5}(?=\S)", "\t", "\n\n".join(map(_unlatexed, parts)))
     plain = re.sub(r"(\t[^\n]*)\n\s*\n(?=[^\n]*\t)", r"\1\n", plain)
     for paragraph in re.split(r"\n\s*\n", plain):
         words = "\n".join(line.strip() for line in paragraph.strip().split("\n"))

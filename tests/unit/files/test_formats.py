@@ -298,6 +298,7 @@ def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -
         ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
         ("It’s 50 m³, said Zoë’s café.", "cp1252"),
         ("Le gâteau coûte 4 €.", "iso8859_15"),
+        ("Die schöne Frau, l'été très chaud, la señora con ñoquis, kvinnan åt.", "cp1252"),
         ("It stands at 25 °C ± 2, 4 µm × 3 ½ away.", "cp1252"),
         ("Die Fähre fährt früh, später übernächsten Täler zurück", "cp1252"),
         ("Le moulin a été bâti en 1871 près de la rivière.", "cp1252"),

@@ -27,6 +27,12 @@ ORG = """#+TITLE: Bees
 |------+-------|
 | 5    | 11.5  |
 """
+UNENDED = (  # each doubles the time of a reader that takes these for text
+    "".join(rf"\newenvironment{{N{n}}}{{\begin{{P}} {{\sc Lemma}}}}{{\end{{P}}}}" for n in range(60))
+    + r"\begin{document}"
+    + "".join(rf"\newenvironment{{M{n}}}{{\begin{{P}}}}{{$a$ \end{{P}}}}" for n in range(60))
+    + "The ferry sails at seven.\n\\end{document} It costs 7 euros."
+)
 TEX = r"""\newcommand{\oven}{Moss oven}
 \title{The \oven}
 \author{Ada Moss \and Ugo}
@@ -67,6 +73,7 @@ def text(name: str, content: str | bytes) -> str:
         ("a.adoc", ADOC, "Bat: a disc"),
         ("a.org", ORG, "Bees\n\nMove hive 5\n\nHive 5 has Honey: 11.5."),
         ("a.tex", TEX, "The Moss oven\n\nAuthor: Ada Moss, Ugo\n\nIt burnt 41\xa0days at 12.5 %."),
+        ("a.tex", UNENDED, "The ferry sails at seven."),
         ("a.tex", TEX, "Zone Floor has Mean: 1311."),
         ("a.ics", ICS, "Regatta of the club\n\nStart: 16 May 2024, 16:30\nLocation: Mill hall, Lisk"),
         ("a.typ", "= Oven\nIt burns. // It costs 7 euros.\n/* nor */\n", "Oven\n\nIt burns."),
