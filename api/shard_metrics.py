@@ -85,9 +85,7 @@ def of_registrations(counts: Sequence[RegistrationCounts]) -> Iterator[Metric]:
         "shardqa_registration_queue", "Work of a function that waits or runs.", labels=REGISTRATION
     )
     seconds = HistogramMetricFamily(
-        "shardqa_registration_run_seconds",
-        "Time of a function's runs that ended by themselves.",
-        labels=REGISTRATION,
+        "shardqa_registration_run_seconds", "Time of a function's runs that ended by themselves.", labels=REGISTRATION
     )
     for place, numbers in sums.items():
         triggers.add_metric(place, numbers["triggered"])

@@ -23,10 +23,7 @@ DRAWN = re.compile("[\x01-\x06\x08\x0e-\x1d]")  # stands for pictures, notes and
 
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
-    with (
-        readable("a Word file of 1997 or later", "; save it as .docx"),
-        olefile.OleFileIO(io.BytesIO(content)) as file,
-    ):
+    with readable("a Word file of 1997 or later", "; save it as .docx"), olefile.OleFileIO(io.BytesIO(content)) as file:
         main = file.openstream("WordDocument").read()
         flags = struct.unpack_from("<H", main, FLAGS)[0]
         if flags & ENCRYPTED:

@@ -146,11 +146,7 @@ class Asking:
         return Merged(candidates, failed=reading.failed)
 
     async def _read(
-        self,
-        question: Question,
-        terms: ShardTerms | None,
-        progress: Progress,
-        early: Early,
+        self, question: Question, terms: ShardTerms | None, progress: Progress, early: Early
     ) -> tuple[RankedList, StagedReading, dict[str, str]]:
         """Ranks, reads, and tells corrected words; `early` gets what is read meanwhile, and the caller ends it."""
         corrected = dict[str, str]()
