@@ -33,7 +33,7 @@ function showHour(hour) {
   });
   byId("hour").hidden = hour.length === 0;
   byId("hour").lastElementChild.replaceChildren(...bars);
-  byId("hour").firstElementChild.textContent = `The last hour: ${count(answered)} questions answered, ${count(refused)} not`;
+  byId("hour").firstElementChild.textContent = `The last hour: ${plural(answered, "question", "questions")} answered, ${count(refused)} not`;
 }
 
 function show(nodes, model) {
