@@ -56,6 +56,30 @@ ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 NUMBERING = re.compile(r"^\W*(\d+)[.)]?\s", re.MULTILINE)  # of a clause, a step, a section
 COUNTED = re.compile(r"[^\W\d_]+(\d+)")
 ACRONYM = 6  # letters of the longest that is a name: a longer word in capitals is said aloud
+ECHO = 4  # words from which a text with the words of a question may be the question
+ASKING = frozenset(
+    [
+        "who",
+        "whom",
+        "whose",
+        "what",
+        "when",
+        "where",
+        "why",
+        "how",
+        "which",
+        "do",
+        "does",
+        "did",
+        "is",
+        "are",
+        "was",
+        "were",
+        "can",
+        "may",
+        "will",
+    ]
+)
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
@@ -89,6 +113,12 @@ class Subject:
     def unheard(self, passage: str) -> frozenset[str]:
         """The names that no passage has, without those that this one spells otherwise."""
         return frozenset(name for name in self.unknown if not _has(_vocabulary(passage), name))
+
+    def is_echoed(self, text: str) -> bool:
+        """Returns whether a text is the question again, as lists of questions have it: that answers nothing."""
+        words = text.lower().split()
+        asks = ECHO <= len(words) <= 2 * self.length and words[0] in ASKING
+        return asks and set(analysis.analyse(text).content) == set(self.words)
 
     def heard(self, sentence: str, passage: str) -> Heard:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""

@@ -50,7 +50,7 @@ def scored(readings: Sequence[ShardReading], subject: Subject, ranks: Ranks) -> 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
     it. `ranks` are of all passages found, read or not.
     """
-    read = [(span, reading) for reading in readings for span in reading.spans]
+    read = [(span, reading) for reading in readings for span in reading.spans if not subject.is_echoed(span.text)]
     spans = _scored(read, subject, ranks)
     newest = {one.span.document for one in spans if not is_quoted(one.span) and one.score >= one.scoring.below.unsure}
     kept = [one for one in read if not (one[0].document in newest and is_quoted(one[0]))]

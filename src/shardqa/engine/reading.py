@@ -234,7 +234,7 @@ class StagedReading:
 
     def _merge(self) -> MergedCandidates:
         candidates, readings = self.candidates(self.last), self._readings(self.last)
-        sentences = parts.sentences_of(readings)
+        sentences = [one for one in parts.sentences_of(readings) if not self._subject.is_echoed(one.text)]
         of_question = self._ranked.question.text, self._subject, self._ranks
         answers = forms.answers(candidates, self.scored(self.last), sentences, readings, *of_question)
         return MergedCandidates(

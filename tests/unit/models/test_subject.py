@@ -63,3 +63,16 @@ def test_words_count_by_their_stems() -> None:
 @pytest.mark.parametrize("question", ["WHO FOUNDED THE MILL?", "who FOUNDED the mill"])
 def test_a_word_said_aloud_is_no_name(question: str) -> None:
     assert Subject.of(question).names == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_echo"),
+    [
+        ("When does the mill at Abel Ford close?", True),
+        ("The mill at Abel Ford is closed.", False),
+        ("Abel Ford", False),
+        ("The mill at Abel Ford closes at six.", False),
+    ],
+)
+def test_a_question_that_stands_in_a_passage_answers_nothing(text: str, is_echo: bool) -> None:
+    assert Subject.of("When does the mill in Abel Ford close?").is_echoed(text) == is_echo
