@@ -57,29 +57,7 @@ NUMBERING = re.compile(r"^\W*(\d+)[.)]?\s", re.MULTILINE)  # of a clause, a step
 COUNTED = re.compile(r"[^\W\d_]+(\d+)")
 ACRONYM = 6  # letters of the longest that is a name: a longer word in capitals is said aloud
 ECHO = 4  # words from which a text with the words of a question may be the question
-ASKING = frozenset(
-    [
-        "who",
-        "whom",
-        "whose",
-        "what",
-        "when",
-        "where",
-        "why",
-        "how",
-        "which",
-        "do",
-        "does",
-        "did",
-        "is",
-        "are",
-        "was",
-        "were",
-        "can",
-        "may",
-        "will",
-    ]
-)
+ASKING = frozenset("who whom whose what when where why how which do does did is are was were can may will".split())  # noqa: SIM905
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
