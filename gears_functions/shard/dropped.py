@@ -61,13 +61,18 @@ class Dropped:
     async def mark(self, corpus: str, buckets: Sequence[str], documents: dict[str, int]) -> None:
         """Hides the buckets for good; returns once that outlives this process. `documents` are counts by bucket.
 
-        Where memory is full this process alone holds the marks: removing is what helps.
+        Where memory is full this process alone holds the marks: removing is what helps. Raises ResponseError where
+        Redis removes nothing either (the disk fails, replicas are missing): then nothing is hidden.
         """
         new = [bucket for bucket in buckets if not self.covers(corpus, bucket)]
+        commands = [("SET", keys.drop(corpus, bucket), documents.get(bucket, 0)) for bucket in new]
+        replies = await self._runtime.calls(commands)
+        for reply in replies:
+            if transient.is_write_refusal(reply) and not str(reply).startswith("OOM"):
+                raise reply
         self._cover(corpus, new)
         self._progress.setdefault(corpus, DropProgress()).documents += sum(documents.get(bucket, 0) for bucket in new)
-        commands = [("SET", keys.drop(corpus, bucket), documents.get(bucket, 0)) for bucket in new]
-        for command, reply in zip(commands, await self._runtime.calls(commands), strict=True):
+        for command, reply in zip(commands, replies, strict=True):
             if isinstance(reply, Exception) and not transient.is_write_refusal(reply):
                 self._runtime.log(f"{command[1]!r} is not stored, and a restart forgets it: {reply}", "warning")
         self.go_on()

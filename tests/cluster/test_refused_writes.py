@@ -142,3 +142,13 @@ async def test_a_document_that_was_replaced_in_part_is_whole_once_there_is_room(
     passages = [redis.hget(name, "text") for name in redis.keys(f"passage:{engine.settings.corpus}:*:big:*")]
     years = {year for year in ("in 1801", "in 1902") for text in passages if year in str(text)}
     assert len(years) == 1
+
+
+@pytest.mark.parametrize("what", ["replicas", "disk"])
+async def test_a_corpus_that_can_not_be_removed_stays_whole_and_the_error_says_so(
+    engine: Engine, redis: Redis, corpus: str, what: str
+) -> None:
+    word = refuse(redis, what)
+    with pytest.raises(WritesRefused, match=f"{word}.*; nothing is removed of corpus"):
+        await engine.catalogue.drop(corpus)
+    assert (await engine.ask(QUESTION)).answer == "1742"

@@ -16,7 +16,15 @@ from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
 from shardqa.engine.files import Files
-from shardqa.errors import AnswerTimeout, BadCursor, BadDocumentId, ClusterUnavailable, SeveralCorpora, UnknownCorpus
+from shardqa.errors import (
+    AnswerTimeout,
+    BadCursor,
+    BadDocumentId,
+    ClusterUnavailable,
+    SeveralCorpora,
+    UnknownCorpus,
+    WritesRefused,
+)
 from shardqa.filters import DocumentFilter
 from shardqa.question import EVERY, CorporaChoice, corpora_of
 from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, Facet, Facets, OneCorpus
@@ -272,6 +280,10 @@ class Catalogue:
         replies = await self._shards.everywhere("RG.TRIGGER", "Drop", corpus)
         for fault in (one.fault for one in replies if one.fault and not is_transient_fault(one.fault)):
             raise fault
+        for refused in (one.fault for one in replies if isinstance(one.fault, WritesRefused)):
+            begun = any(one.fault is None for one in replies)
+            told = "the other shards remove what they have" if begun else "nothing is removed"
+            raise WritesRefused(f"{refused}; {told} of corpus {corpus!r}: drop it again once that has ended")
         values, silent[:] = values_and_failures(replies, record_of, others_are_known=True)
         for _, reply in values:
             self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))

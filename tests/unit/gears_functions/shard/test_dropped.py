@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
 from redis import ResponseError
 
 from shardqa import keys
@@ -106,3 +107,22 @@ async def test_no_tick_looks_at_or_unlinks_more_keys_than_a_slice_and_others_go_
     assert max(keyspace.unlinked) <= dropped.SLICE
     assert turns >= len(keyspace.unlinked) >= 3 * DOCUMENTS / dropped.SLICE
     assert set(keyspace.names) == {name.encode() for name in others}
+
+
+@pytest.mark.parametrize(("why", "hides"), [("MISCONF the disk is full", False), ("OOM memory is full", True)])
+async def test_a_corpus_stays_whole_where_redis_removes_nothing(why: str, hides: bool) -> None:
+    keyspace, _ = filled()
+    removal = removing(keyspace)
+
+    async def refused(commands: Sequence[Sequence[Any]]) -> list[Any]:
+        return [ResponseError(why) for _ in commands]
+
+    keyspace.calls = refused  # type: ignore[method-assign]
+    if hides:
+        await removal.mark("old", keys.ALL_BUCKETS, {})
+    else:
+        with pytest.raises(ResponseError, match="the disk is full"):
+            await removal.mark("old", keys.ALL_BUCKETS, {})
+    assert bool(removal.corpora()) is hides
+    for task in tasks():
+        task.cancel()
