@@ -50,5 +50,12 @@ async def test_a_corpus_is_measured(filled: Engine, settings: Settings, tmp_path
     rows = toolchain(settings, "eval", "times", "--questions", file, "--requests", "4", "--concurrency", "1,2")
     kinds = [(kind, level) for kind in ("computed", "redis", "process") for level in (1, 2)]
     assert [(row["kind"], row["concurrency"]) for row in rows] == kinds
-    found = toolchain(settings, "eval", "retrieval", file)
+    found = toolchain(settings, "eval", "retrieval", file, "--trec", str(tmp_path))
     assert (found["questions"], found["recall_at_5"]) == (30, 100.0)
+    assert len((tmp_path / "qrels.txt").read_text().splitlines()) == 30
+    asked = toolchain(settings, "eval", "ask", file, "--min-f1", "1", "--limit", "6")
+    assert asked["slices"].keys() == {"when"}
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"id": "1", "question": "When was the mill at Abel Ford built?", "answers": ["1066"]}')
+    with pytest.raises(AssertionError, match="F1 is 0, below the 1 that is wanted"):
+        toolchain(settings, "eval", "ask", str(wrong), "--min-f1", "1")

@@ -47,3 +47,13 @@ def test_runs_and_right_documents_are_written_as_trec_has_them(tmp_path: Path) -
         tmp_path / "trec" / "run.txt"
     ).read_text() == "q1 Q0 weir 1 2.500000 shardqa\nq1 Q0 a%20mill 2 1.250000 shardqa\n"
     assert (tmp_path / "trec" / "qrels.txt").read_text() == "q1 0 a%20mill 1\nq2 0 weir 1\n"
+
+
+def test_scores_that_part_right_from_wrong_have_an_area_of_one_and_slices_go_by_first_words() -> None:
+    who = SquadQuestion("1", "Who built it?", ("Ada",), "d")
+    when = SquadQuestion("2", "When was it built?", (), None)
+    outcomes = [eval.QuestionOutcome(who, "Ada", "Ada", 0.9)] * 2 + [eval.QuestionOutcome(when, "", "1871", 0.2)]
+    row = eval.summed(outcomes, "f", "c", 5, 1.0)
+    assert (row.auc, row.slices) == (1.0, {"who": "2: 100.0", "when": "1: 100.0"})
+    shy = [*outcomes, eval.QuestionOutcome(who, "", "Ada", 0.2), eval.QuestionOutcome(when, "x", "x", 0.95)]
+    assert eval.summed(shy, "f", "c", 5, 1.0).auc == 0.4167

@@ -17,7 +17,7 @@ from rich.progress import track
 from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import err, print_json, print_table, say
+from shardqa.cli.output import NOTHING, err, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
 from shardqa.files.formats.squad import readable
@@ -34,6 +34,7 @@ from shardqa_toolchain.squad import QuestionSet, SquadQuestion
 CONCURRENCY = 4  # questions in flight: two cores are busy with two, two more keep the batches filled
 RANK_LIMIT = 100  # passages asked for, so that 20 documents stay when several passages are of one document
 RIGHT_F1 = 0.8  # overlap from which an answer counts as right
+SLICES = 6  # first words of questions that are told apart
 FAILOVER_SECONDS = 60.0  # seconds for a shard that is busy or fails over
 
 app = typer.Typer(help="Measure retrieval and answers on a file of questions.", no_args_is_help=True)
@@ -99,6 +100,8 @@ class AnswerShares:
     k: int
     seconds: float
     f1_over: str | None = None  # F1 above the other reader's, with its interval
+    auc: float | None = None  # chance that a best candidate which is right scores above one which is wrong
+    slices: dict[str, str] | None = None  # questions and F1 by the question's first word, the most frequent ones
 
 
 @app.command("retrieval")
@@ -176,9 +179,12 @@ def eval_ask(
     against: Annotated[
         Path | None, typer.Option("--against", help="The outcomes of another reader: how much better is this one?")
     ] = None,
+    min_f1: Annotated[
+        float | None, typer.Option("--min-f1", min=0, max=100, help="Exit with 1 where F1 over all questions is below.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """EM and F1 of the answers, and the shares answered and refused.
+    """EM and F1 of the answers, and the shares answered and refused; `auc` tells how well scores part right from wrong.
 
     With --against, the difference of F1 over all questions has its 95 % interval (paired bootstrap).
 
@@ -207,7 +213,11 @@ def eval_ask(
         others = _read(against) if against else None
         return summed(outcomes, str(file or "feedback"), settings.corpus, k, seconds, others)
 
-    _print(asdict(with_engine(settings, work)), as_json)
+    shares = with_engine(settings, work)
+    _print(asdict(shares), as_json)
+    if min_f1 is not None and shares.f1 < min_f1:
+        say(f"F1 is {shares.f1:g}, below the {min_f1:g} that is wanted")
+        raise typer.Exit(NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +261,29 @@ def summed(
         k=k,
         seconds=seconds,
         f1_over=None if others is None else str(_over(outcomes, others)),
+        auc=_auc(outcomes),
+        slices=_slices(outcomes),
     )
+
+
+def _auc(outcomes: Sequence[QuestionOutcome]) -> float | None:
+    """Returns the area under the curve of ROC of the scores, ties half; None where all are right, or none is."""
+    right = np.array([metrics.f1(one.best, one.question.answers) >= RIGHT_F1 for one in outcomes], dtype=np.bool_)
+    score = np.array([one.score for one in outcomes])
+    above, below = score[right][:, None], score[~right][None, :]
+    if not above.size or not below.size:
+        return None
+    return round(float(np.mean((above > below) + 0.5 * (above == below))), 4)
+
+
+def _slices(outcomes: Sequence[QuestionOutcome]) -> dict[str, str]:
+    """Returns how many questions begin with each of the SLICES most frequent words, and their F1."""
+    by_word: dict[str, list[float]] = {}
+    for one in outcomes:
+        word = next(iter(one.question.text.lower().split()), "")
+        by_word.setdefault(word, []).append(metrics.f1(one.answer, one.question.answers))
+    most = sorted(by_word.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:SLICES]
+    return {word: f"{len(values)}: {_percent(values)}" for word, values in most}
 
 
 def _over(outcomes: Sequence[QuestionOutcome], others: dict[str, str]) -> Interval:
@@ -359,7 +391,8 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        print_table(["measure", "value"], list(result.items()))
+        texts = {name: ", ".join(map(" ".join, one.items())) for name, one in result.items() if isinstance(one, dict)}
+        print_table(["measure", "value"], list({**result, **texts}.items()))
 
 
 def _write(path: Path, outcomes: Sequence[QuestionOutcome]) -> None:
