@@ -41,8 +41,11 @@ def patient(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wait_until(condition: Callable[[], Any], what: str = "the awaited state", seconds: float = SECONDS) -> Any:
-    """The first truthy value of `condition`; an error of Redis counts as false."""
-    deadline = time.monotonic() + seconds
+    """The first truthy value of `condition`; an error of Redis counts as false.
+
+    It looks less often the longer it waits: a look may cost a node and its worker more than the test itself.
+    """
+    begun = time.monotonic()
     while True:
         try:
             if found := condition():
@@ -50,9 +53,10 @@ def wait_until(condition: Callable[[], Any], what: str = "the awaited state", se
             met = ""
         except NOT_YET as error:
             met = f" ({error})"
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             pytest.fail(f"waited {seconds:.0f} s in vain: {what}{met}")
-        time.sleep(0.01)
+        time.sleep(min(0.1, 0.01 + waited / 10))
 
 
 def free_port(bus_offset: int = 10_000) -> int:
