@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from tests.unit.house import PACKAGE, ROOMS, ROOT, evening_path, parsed, room_of, sources
+from tests.unit.house import PACKAGE, ROOMS, ROOT, evening_path, nodes, room_of, sources
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
 PLAIN = {
@@ -65,7 +65,7 @@ MAY_IMPORT = {
 
 def imported_rooms(path: Path) -> set[str]:
     found = set[str]()
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "shardqa":
@@ -112,7 +112,7 @@ def test_an_evening_stays_in_its_house() -> None:
 def imported_packages(path: Path) -> set[str]:
     """All top packages that a file imports, inside functions and for type checkers too."""
     names = set[str]()
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -148,7 +148,7 @@ def test_only_keys_spells_a_key() -> None:
     wrong = []
     for path in sources():
         if path.suffix == ".py" and room_of(path) not in (None, "keys") and "tests" not in path.parts:
-            for node in ast.walk(parsed(path)):
+            for node in nodes(path):
                 if isinstance(node, ast.JoinedStr) and any(ast.unparse(node)[2:].startswith(word) for word in words):
                     wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not wrong
@@ -169,7 +169,7 @@ def python_imports() -> "networkx.DiGraph[Path]":
     modules = {name: path for path in sources() if (name := module_of(path))}
     graph: networkx.DiGraph[Path] = networkx.DiGraph()
     for name, path in modules.items():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             targets = list[str]()
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]

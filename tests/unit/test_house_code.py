@@ -8,7 +8,7 @@ from pathlib import Path
 import vulture
 
 from shardqa.cli.verbs import VERBS
-from tests.unit.house import ROOT, parsed, sources
+from tests.unit.house import ROOT, nodes, sources
 
 MAX_LINES = 600
 SUFFIXES = {".py", ".c", ".h", ".js", ".css"}
@@ -132,7 +132,7 @@ def test_benches_take_from_common_what_it_has() -> None:
     wrong = [
         f"{path.name}: {alias.name}"
         for path in sorted(folder.glob("*.py"))
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module == "common"
         for alias in node.names
         if alias.name not in there

@@ -78,9 +78,9 @@ def test_sentences_begin_inside_any_text_and_in_order(text: str) -> None:
 
 
 @pytest.mark.parametrize("part", [".", "\n", ". ", '."', "\n ", "\n-", " ", "a.", "\t\n", "1) "])
-def test_a_text_of_a_million_marks_is_done(part: str) -> None:
+def test_a_text_of_many_marks_is_done(part: str) -> None:
     """Work that grows with the square of the text would meet the time limit of tests."""
-    assert len(beginnings(part * 1_000_000)) <= 1_000_000
+    assert len(beginnings(part * 250_000)) <= 250_000
 
 
 def logits(*values: float) -> NDArray[np.float32]:
