@@ -15,14 +15,15 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
-
-from packaging.requirements import InvalidRequirement, Requirement
+from typing import TYPE_CHECKING, Any
 
 from shardqa.worker import resp
 from shardqa.worker.gears.interpreters.interpreter import Interpreter, Interpreters
 from shardqa.worker.gears.sessions.packages import find, is_in, packages_in
 from shardqa.worker.installer import FOLDER, MAX_MESSAGE
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement  # imported where it is used: a twelfth of a worker's start
 
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
@@ -138,6 +139,8 @@ def base_of(requirements: Sequence[str]) -> str:
 
 def _is_there(requirement: str, path: Sequence[str]) -> bool:
     """Returns whether the path has the requirement, with the dependencies of its extras."""
+    from packaging.requirements import Requirement
+
     own = _distribution(requirement, path)
     if own is None:
         return False
@@ -146,7 +149,7 @@ def _is_there(requirement: str, path: Sequence[str]) -> bool:
     return all(_is_there(str(one).partition(";")[0], path) for one in of_extras)
 
 
-def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
+def _is_of(dependency: "Requirement", extras: Collection[str]) -> bool:
     """Returns whether only one of these extras brings the dependency."""
     marker = dependency.marker
     return (
@@ -156,6 +159,8 @@ def _is_of(dependency: Requirement, extras: Collection[str]) -> bool:
 
 def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.Distribution | None:
     """Returns the distribution on the path that meets a requirement; its extras do not count."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         wish = Requirement(requirement)
     except InvalidRequirement:
