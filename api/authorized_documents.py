@@ -42,7 +42,8 @@ class AuthorizedDocuments:
 
     async def keep_file(self, corpus: str, name: str, documents: Sequence[Document], content: bytes) -> None:
         """Keeps the file of these documents, unless the corpus keeps none."""
-        if await self._engine.words.keep_files(bearer.check(corpus)):
+        words = await self._engine.words.stored(bearer.check(corpus))
+        if words is None or words.keep_files:
             texts = {document.id: text_mark(document) for document in documents}
             await self._engine.files.keep(corpus, name, texts, content)
 

@@ -23,14 +23,12 @@ PAIR = re.compile(
     re.MULTILINE,
 )
 HEADING = 80  # characters of one
-KINDS = {
+KINDS = {  # names of columns by what asks for them
     "who": "person name who teacher tutor owner keeper captain skipper contact guest member employee manager author "
-    "director driver responsible holder tenant payee customer client player winner artist speaker doctor nurse trainer "
-    "coach chair leader staff volunteer editor inventor builder architect warden agent judge referee pilot",
+    "driver responsible holder tenant payee customer winner artist speaker doctor trainer leader editor warden agent",
     "when": "when date day time hours year month deadline start begins opens",
     "where": "where place room location address town city venue site hall berth",
 }
-"""Names of columns by what asks for them."""
 Cells: TypeAlias = Sequence[tuple[str, str]]
 
 
@@ -45,7 +43,8 @@ def read_of(passage: Loaded, pieces: PassageTokens, question: str) -> PassageTok
     terms = _terms(question)
     rows = list(_rows(passage.text, passage.start, passage.places))
     scores = [0 if _is_told(cells, terms) else _score(cells[0][len(cells) > 1], terms) for _, _, cells in rows]
-    unasked, kind = (_unnamed, terms) if any(scores) else (_of_other_kinds, _kind(question))
+    names = next((names for word, names in KINDS.items() if re.search(rf"\b{word}", question.lower())), "")
+    unasked, kind = (_unnamed, terms) if any(scores) else (_of_other_kinds, _terms(names))
     if unasked is _of_other_kinds and terms:
         scores = [int(len(cells) > 1 and terms <= _terms(" ".join(chain(*cells)))) for _, _, cells in rows]
     best = max(scores, default=0)
@@ -76,11 +75,6 @@ def _score(name: str, terms: set[str]) -> int:
 def _is_told(cells: Cells, terms: set[str]) -> bool:
     """Returns whether the question tells the value of a pair, which it does not ask for then."""
     return len(cells) == 1 and bool(value := _terms(cells[0][1])) and value <= terms
-
-
-def _kind(question: str) -> set[str]:
-    """Returns the words that columns of what a question asks for are named by."""
-    return next((_terms(names) for word, names in KINDS.items() if re.search(rf"\b{word}", question.lower())), set())
 
 
 def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: set[str]) -> list[tuple[int, int]]:

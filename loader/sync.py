@@ -46,7 +46,7 @@ async def sync(
         _check_roots(options, reading)
     known = await _listed(engine, options.corpus) if len(memory) and not options.again else {}
     memory.trust(known)
-    files = KeptFiles(engine, options.corpus)
+    files = KeptFiles(engine, options.corpus, reading.read if isinstance(reading, SourceFiles) else {})
     summary = await ingest(engine, reading, options.corpus, progress, options.replace, files.note)
     summary.unchanged += reading.passed_over
     memory.learn(reading.read, files.refusals)

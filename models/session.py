@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 MODEL_FILE = "model.onnx"
 
 LOAD_FAULTS = (
-    faults.Fail,
-    faults.InvalidArgument,
-    faults.InvalidGraph,
-    faults.InvalidProtobuf,
-    faults.NoSuchFile,
-    faults.NotImplemented,
-    faults.RuntimeException,
+    *(faults.Fail, faults.InvalidArgument, faults.InvalidGraph, faults.InvalidProtobuf, faults.NoSuchFile),
+    *(faults.NotImplemented, faults.RuntimeException),
 )
 """What onnxruntime raises for a file that is missing, truncated, not ONNX, or asks for what it does not have."""
 

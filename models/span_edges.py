@@ -60,16 +60,13 @@ def in_row(
     """
     for name, first, last in cells_in(text, row, cells):
         if name < end and start < last:
-            if len(cells) == 1 and _words(text[first:last]) <= _words(question):
+            value, asked = (set(re.findall(r"\w+", words.casefold())) for words in (text[first:last], question))
+            if len(cells) == 1 and value <= asked:
                 return name, name + len(cells[0][0])
             if end <= first or len(text[first:last].split()) <= NAME:
                 return first, last
             return max(start, first), min(end, last)
     return start, end
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
 
 
 def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, int]]:

@@ -31,27 +31,8 @@ DIGITS = {
     )
     for n, word in enumerate(words.split(), 1)
 }
-NOT_COUNTED = analysis.STOP_WORDS | frozenset(
-    (
-        "since",
-        "until",
-        "after",
-        "before",
-        "around",
-        "year",
-        "january",
-        "february",
-        "march",
-        "april",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    )
-)
+DATES = "since until after before around year january february march april june july august september october november"
+NOT_COUNTED = analysis.STOP_WORDS | {*re.findall(r"\w+", DATES), "december"}
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 NUMBERING = re.compile(r"^\W*(\d+)[.)]?\s", re.MULTILINE)  # of a clause, a step, a section
 COUNTED = re.compile(r"[^\W\d_]+(\d+)")

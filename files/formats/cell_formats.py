@@ -16,16 +16,8 @@ from shardqa.files.composer import figures
 from shardqa.files.formats import cell_counts, records, zipped
 
 STYLES, BINARY = "xl/styles.xml", "xl/styles.bin"
-BUILT_IN = {
-    9: "0%",
-    10: "0.00%",
-    15: "d-mmm-yy",
-    16: "d-mmm",
-    17: "mmm-yy",
-    18: "h:mm AM/PM",
-    20: "h:mm",
-    21: "h:mm:ss",
-}
+BUILT_IN = {9: "0%", 10: "0.00%", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy"}
+BUILT_IN |= {18: "h:mm AM/PM", 20: "h:mm", 21: "h:mm:ss"}
 BUILT_IN |= {**dict.fromkeys((5, 6), '"$"#,##0'), **dict.fromkeys((7, 8), '"$"#,##0.00')}
 CELL = re.compile(rb"<(?:\w+:)?c\b[^>]*>")
 AT = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]{1,3})(\d{1,7})["']""")

@@ -10,13 +10,9 @@ from shardqa.files.formats.faults import readable
 from shardqa.files.source_file import Item, SourceFile
 
 SETTINGS = {
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "report_level": 5,  # nothing is told: roles and directives of Sphinx are not known here
-    "halt_level": 5,
+    **dict.fromkeys(("file_insertion_enabled", "raw_enabled", "doctitle_xform", "sectsubtitle_xform"), False),
+    **dict.fromkeys(("report_level", "halt_level"), 5),  # nothing is told: roles of Sphinx are not known here
     "_disable_config": True,
-    "doctitle_xform": False,
-    "sectsubtitle_xform": False,
     "line_length_limit": 1_000_000,
     "initial_header_level": 1,
     "syntax_highlight": "none",

@@ -29,25 +29,16 @@ DROPPED = tags(
 )
 TAGS = {  # of HTML; an element without one is a part of a line
     name: tag
-    for tag, names in {
-        "div": "div para simpara p title subtitle desc cmdsynopsis funcsynopsis refname refpurpose refnamediv answer "
-        "seg attribution glossdef bibliomixed note tip warning caution important example figure informalexample "
-        "listing blockquote segmentedlist varlistentry glossentry qandaentry tree sidebar abstract legalnotice media",
-        "pre": "screen programlisting literallayout synopsis",
-        "ul": "itemizedlist simplelist list procedure steps substeps",
-        "ol": "orderedlist",
-        "li": "listitem item member step",
-        "dl": "variablelist glosslist qandaset terms",
-        "dt": "term glossterm question",
-        "table": "table informaltable",
-        "tr": "row tr",
-        "td": "entry td",
-        "sup": "superscript sup",
-        "sub": "subscript sub",
-        "th": "th",
-        "thead": "thead",
-        "caption": "caption",
-    }.items()
+    for tag, names in re.findall(
+        r"(\w+): ([^;]+)",
+        "div: div para simpara p title subtitle desc cmdsynopsis funcsynopsis refname refpurpose refnamediv answer seg "
+        "attribution glossdef bibliomixed note tip warning caution important example figure informalexample listing "
+        "blockquote segmentedlist varlistentry glossentry qandaentry tree sidebar abstract legalnotice media; "
+        "pre: screen programlisting literallayout synopsis; ul: itemizedlist simplelist list procedure steps substeps; "
+        "ol: orderedlist; li: listitem item member step; dl: variablelist glosslist qandaset terms; dt: term glossterm "
+        "question; table: table informaltable; tr: row tr; td: entry td; sup: superscript sup; sub: subscript sub; "
+        "th: th; thead: thead; caption: caption",
+    )
     for name in names.split()
 } | dict.fromkeys(SECTIONS, "div")
 INNER = {("varlistentry", "listitem"): "dd", ("terms", "item"): "div"} | {

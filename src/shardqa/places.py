@@ -53,16 +53,9 @@ class Place(BaseModel):
 
     def __str__(self) -> str:
         """The place in the form that people cite: `p. 12, § Notice period`."""
-        parts = [
-            self.part,
-            f"p. {self.page}" if self.page is not None else None,
-            f"slide {self.slide}" if self.slide is not None else None,
-            f"sheet {self.sheet}" if self.sheet is not None else None,
-            f"row {self.row}" if self.row is not None else None,
-            f"line {self.line}" if self.line is not None else None,
-            f"at {self.time}" if self.time is not None else None,
-            f"§ {BELOW.join(self.headings)}" if self.headings else None,
-        ]
+        marks = {"page": "p.", "slide": "slide", "sheet": "sheet", "row": "row", "line": "line", "time": "at"}
+        told = [f"{mark} {value}" for name, mark in marks.items() if (value := getattr(self, name)) is not None]
+        parts = [self.part, *told, f"§ {BELOW.join(self.headings)}" if self.headings else None]
         return ", ".join(part for part in parts if part)
 
 

@@ -295,22 +295,11 @@ class Answer(BaseModel):
         if found is None:
             nowhere = dict.fromkeys(("answer", "document", "title", "start", "end", "passage", "passage_start"))
             return cls(form=form, no_answer=True, **nowhere, **others)
-        return cls(
-            form=form,
-            answer=found.text(form),
-            no_answer=False,
-            document_corpus=found.head.corpus,
-            document=found.head.document,
-            title=found.head.title,
-            start=found.head.start,
-            end=found.head.end,
-            place=found.head.place,
-            passage=found.passage,
-            passage_start=found.passage_start,
-            metadata=found.metadata,
-            evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in found.parts],
-            **others,
-        )
+        head = {name: getattr(found.head, name) for name in ("document", "title", "start", "end", "place")}
+        head |= {name: getattr(found, name) for name in ("passage", "passage_start", "metadata")}
+        head["evidence"] = [Evidence(text=part.text, start=part.start, end=part.end) for part in found.parts]
+        text, corpus = found.text(form), found.head.corpus
+        return cls(form=form, answer=text, no_answer=False, document_corpus=corpus, **head, **others)
 
 
 class MergedCandidates(BaseModel):

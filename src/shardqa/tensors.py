@@ -5,6 +5,7 @@ Error texts are RedisAI's.
 """
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+KINDS = "FLOAT f4 DOUBLE f8 INT8 i1 INT16 i2 INT32 i4 INT64 i8 UINT8 u1 UINT16 u2 BOOL ? FLOAT16 f2 UINT32 u4 UINT64 u8"
 DTYPES: dict[str, np.dtype[Any]] = {
-    "FLOAT": np.dtype("<f4"),
-    "DOUBLE": np.dtype("<f8"),
-    "INT8": np.dtype("i1"),
-    "INT16": np.dtype("<i2"),
-    "INT32": np.dtype("<i4"),
-    "INT64": np.dtype("<i8"),
-    "UINT8": np.dtype("u1"),
-    "UINT16": np.dtype("<u2"),
-    "BOOL": np.dtype("?"),
-    "FLOAT16": np.dtype("<f2"),
+    **{name: np.dtype(f"<{kind}") for name, kind in re.findall(r"(\w+) (\S+)", KINDS)},
     "BFLOAT16": np.dtype([("bfloat16", "<u2")]),  # numpy has no such number: its bits under that name
-    "UINT32": np.dtype("<u4"),
-    "UINT64": np.dtype("<u8"),
 }
 BFLOAT16 = DTYPES["BFLOAT16"]
 NOTHING = np.dtype("V1")  # of what a model gives that is no tensor: it takes a key, and nothing is stored

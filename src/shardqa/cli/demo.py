@@ -77,7 +77,7 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
     settings = settings_of(service.cluster.seed(), None, None, corpus=CORPUS, timeout=60.0)
     engine = await Engine.connect(settings)
     try:
-        kept = KeptFiles(engine, CORPUS)
+        kept = KeptFiles(engine, CORPUS, files.read)
         summary = await ingest(engine, files, CORPUS, replace=True, tell=kept.note)
         await kept.keep()
         return summary, await engine.ask(question, fresh=True), await engine.ranking.rank(engine.question(question), 5)

@@ -10,29 +10,10 @@ import httpx2
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from shardqa import http_schema as http
 from shardqa.client.faults import RequestFailed
 from shardqa.errors import BadDocument, BadDocumentId
 from shardqa.filters import DocumentFilter
-from shardqa.http_schema import (
-    Answers,
-    Asked,
-    CorpusWords,
-    DocumentChanges,
-    Explain,
-    FileOutcome,
-    Formats,
-    Listed,
-    NewDocument,
-    Outcome,
-    Outcomes,
-    Question,
-    Ready,
-    Search,
-    StoredDocument,
-    Task,
-    Tasks,
-    Version,
-)
 from shardqa.question import CorporaChoice
 from shardqa.schema import Answer, DocumentList, Dropping, Explanation, Facets, Ingested, OneCorpus, SearchResult
 
@@ -84,27 +65,29 @@ def _as(model: type[Model]) -> Callable[[httpx2.Response], Model]:
     return read
 
 
-def ask(question: Question, filter: Filter | None) -> Call[Answer]:
+def ask(question: http.Question, filter: Filter | None) -> Call[Answer]:
     return Call("POST", "/v1/ask", _as(Answer), json=orjson.dumps(_fields(question, filter)))
 
 
-def ask_batch(questions: Iterable[str | Question], corpus: CorporaChoice) -> Call[list[Asked]]:
-    every = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
+def ask_batch(questions: Iterable[str | http.Question], corpus: CorporaChoice) -> Call[list[http.Asked]]:
+    every = [
+        one if isinstance(one, http.Question) else http.Question.model_construct(question=one) for one in questions
+    ]
     own_corpus = {} if corpus is None else {"corpus": corpus}
     body = orjson.dumps({"questions": [{**own_corpus, **_fields(question, question.filter)} for question in every]})
-    read = _as(Answers)
+    read = _as(http.Answers)
     return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=body)
 
 
-def search(request: Search, filter: Filter | None) -> Call[SearchResult]:
+def search(request: http.Search, filter: Filter | None) -> Call[SearchResult]:
     return Call("POST", "/v1/search", _as(SearchResult), json=orjson.dumps(_fields(request, filter)))
 
 
-def explain(request: Explain, filter: Filter | None) -> Call[Explanation]:
+def explain(request: http.Explain, filter: Filter | None) -> Call[Explanation]:
     return Call("POST", "/v1/explain", _as(Explanation), json=orjson.dumps(_fields(request, filter)))
 
 
-def _fields(request: Question | Search | Explain, filter: Filter | None) -> dict[str, Any]:
+def _fields(request: http.Question | http.Search | http.Explain, filter: Filter | None) -> dict[str, Any]:
     """The fields that a request sets; a null in its filter is a condition, and stays."""
     fields = request.model_dump(exclude_none=True, exclude={"filter"})
     if isinstance(filter, DocumentFilter):
@@ -112,20 +95,20 @@ def _fields(request: Question | Search | Explain, filter: Filter | None) -> dict
     return fields if filter is None else {**fields, "filter": dict(filter)}
 
 
-def add(document: NewDocument) -> Call[Ingested]:
+def add(document: http.NewDocument) -> Call[Ingested]:
     return Call("POST", "/v1/documents", _as(Ingested), json=document.model_dump_json().encode())
 
 
-def add_many(documents: bytes, corpus: str | None) -> Call[list[Outcome]]:
-    read = _as(Outcomes)
+def add_many(documents: bytes, corpus: str | None) -> Call[list[http.Outcome]]:
+    read = _as(http.Outcomes)
     return Call("POST", "/v1/documents", lambda reply: read(reply).results, {"corpus": corpus}, json=documents)
 
 
-def batches(documents: Iterable[NewDocument | Mapping[str, Any]]) -> Iterator[bytes]:
+def batches(documents: Iterable[http.NewDocument | Mapping[str, Any]]) -> Iterator[bytes]:
     """Lists of documents as JSON, each within what one request may hold."""
     batch, size = list[bytes](), 0
     for document in documents:
-        json = orjson.dumps(document.model_dump() if isinstance(document, NewDocument) else dict(document))
+        json = orjson.dumps(document.model_dump() if isinstance(document, http.NewDocument) else dict(document))
         if batch and (len(batch) == BATCH or size + len(json) > BATCH_BYTES):
             yield b"[" + b",".join(batch) + b"]"
             batch, size = [], 0
@@ -135,17 +118,17 @@ def batches(documents: Iterable[NewDocument | Mapping[str, Any]]) -> Iterator[by
         yield b"[" + b",".join(batch) + b"]"
 
 
-def outcomes(results: list[Outcome]) -> Outcomes:
+def outcomes(results: list[http.Outcome]) -> http.Outcomes:
     refusals = sum(one.problem is not None for one in results)
-    return Outcomes(results=results, taken=len(results) - refusals, refused=refusals)
+    return http.Outcomes(results=results, taken=len(results) - refusals, refused=refusals)
 
 
-def add_file(file: Path | str, name: str | None, corpus: str | None, replace: bool) -> Call[FileOutcome]:
+def add_file(file: Path | str, name: str | None, corpus: str | None, replace: bool) -> Call[http.FileOutcome]:
     """Raises BadDocument for a file that can't be read."""
     path = Path(file)
     content = _content(path)
     query = {"corpus": corpus, "replace": "true" if replace else None}
-    return Call("PUT", f"/v1/files/{_id(name or path.name)}", _as(FileOutcome), query, content=content)
+    return Call("PUT", f"/v1/files/{_id(name or path.name)}", _as(http.FileOutcome), query, content=content)
 
 
 def _content(path: Path) -> bytes:
@@ -155,27 +138,27 @@ def _content(path: Path) -> bytes:
         raise BadDocument(f"{path} can't be read: {error.strerror}") from None
 
 
-def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool) -> Call[Task]:
+def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool) -> Call[http.Task]:
     """Raises BadDocument for a file that can't be read."""
     parts = [(Path(file).name, _content(Path(file))) for file in files]
     query = {"corpus": corpus, "replace": "true" if replace else None, "wait": "false"}
-    return Call("POST", "/v1/files", _as(Task), query, files=parts)
+    return Call("POST", "/v1/files", _as(http.Task), query, files=parts)
 
 
-def task(id: str) -> Call[Task]:
-    return Call("GET", f"/v1/tasks/{_id(id)}", _as(Task))
+def task(id: str) -> Call[http.Task]:
+    return Call("GET", f"/v1/tasks/{_id(id)}", _as(http.Task))
 
 
-def tasks(corpus: str | None) -> Call[Tasks]:
-    return Call("GET", "/v1/tasks", _as(Tasks), {"corpus": corpus})
+def tasks(corpus: str | None) -> Call[http.Tasks]:
+    return Call("GET", "/v1/tasks", _as(http.Tasks), {"corpus": corpus})
 
 
-def cancel(id: str) -> Call[Task]:
-    return Call("DELETE", f"/v1/tasks/{_id(id)}", _as(Task))
+def cancel(id: str) -> Call[http.Task]:
+    return Call("DELETE", f"/v1/tasks/{_id(id)}", _as(http.Task))
 
 
-def document(id: str, corpus: str | None) -> Call[StoredDocument]:
-    return Call("GET", f"/v1/documents/{_id(id)}", _as(StoredDocument), {"corpus": corpus})
+def document(id: str, corpus: str | None) -> Call[http.StoredDocument]:
+    return Call("GET", f"/v1/documents/{_id(id)}", _as(http.StoredDocument), {"corpus": corpus})
 
 
 def file(id: str, corpus: str | None) -> Call[bytes]:
@@ -187,7 +170,7 @@ def page(id: str, start: int, end: int, corpus: str | None) -> Call[bytes]:
     return Call("GET", f"/v1/pages/{_id(id)}", lambda reply: reply.content, query)
 
 
-def change(id: str, changes: DocumentChanges, corpus: str | None) -> Call[Ingested]:
+def change(id: str, changes: http.DocumentChanges, corpus: str | None) -> Call[Ingested]:
     body = changes.model_dump_json(exclude_unset=True).encode()
     return Call("PATCH", f"/v1/documents/{_id(id)}", _as(Ingested), {"corpus": corpus}, json=body)
 
@@ -208,32 +191,32 @@ def facets(corpus: str) -> Call[Facets]:
     return Call("GET", f"/v1/corpora/{_id(corpus)}/facets", _as(Facets))
 
 
-def words(corpus: str) -> Call[CorpusWords]:
-    return Call("GET", f"/v1/corpora/{_id(corpus)}/words", _as(CorpusWords))
+def words(corpus: str) -> Call[http.CorpusWords]:
+    return Call("GET", f"/v1/corpora/{_id(corpus)}/words", _as(http.CorpusWords))
 
 
-def set_words(corpus: str, new: CorpusWords) -> Call[CorpusWords]:
-    return Call("PUT", f"/v1/corpora/{_id(corpus)}/words", _as(CorpusWords), json=new.model_dump_json().encode())
+def set_words(corpus: str, new: http.CorpusWords) -> Call[http.CorpusWords]:
+    return Call("PUT", f"/v1/corpora/{_id(corpus)}/words", _as(http.CorpusWords), json=new.model_dump_json().encode())
 
 
 def drop(name: str) -> Call[Dropping]:
     return Call("DELETE", f"/v1/corpora/{_id(name)}", _as(Dropping))
 
 
-def corpora() -> Call[Listed]:
-    return Call("GET", "/v1/corpora", _as(Listed))
+def corpora() -> Call[http.Listed]:
+    return Call("GET", "/v1/corpora", _as(http.Listed))
 
 
-def formats() -> Call[Formats]:
-    return Call("GET", "/v1/formats", _as(Formats))
+def formats() -> Call[http.Formats]:
+    return Call("GET", "/v1/formats", _as(http.Formats))
 
 
-def version() -> Call[Version]:
-    return Call("GET", "/v1/version", _as(Version))
+def version() -> Call[http.Version]:
+    return Call("GET", "/v1/version", _as(http.Version))
 
 
-def ready() -> Call[Ready]:
-    return Call("GET", "/readyz", _as(Ready))
+def ready() -> Call[http.Ready]:
+    return Call("GET", "/readyz", _as(http.Ready))
 
 
 def _id(id: str) -> str:

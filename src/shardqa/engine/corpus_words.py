@@ -90,11 +90,6 @@ class CorpusWords(StoredWords):
             texts[name] = document.text if document else ""
         return [pin.question for pin in words.pins if pin.quote not in texts[pin.document]]
 
-    async def keep_files(self, corpus: str) -> bool:
-        """Whether files are kept beside the texts of a corpus. Raises ClusterUnavailable."""
-        words = await self.stored(corpus)
-        return words is None or words.keep_files
-
     async def pinned(self, question: Question) -> Answer | None:
         """The answer that one of the corpora has pinned to the question."""
         start = perf_counter()

@@ -23,11 +23,8 @@ def span_of(own: ScoredSpan) -> ReadSpan:
     return ReadSpan(
         answer=span.text,
         document=span.document.id,
-        start=span.start,
-        end=span.end,
+        **{name: getattr(span, name) for name in ("start", "end", "span_logit", "null_logit")},
         passage=span.passage.key,
-        span_logit=span.span_logit,
-        null_logit=span.null_logit,
         **signals,
         precedence=own.precedence,
         log_odds={"bias": bias, **{name: weight * signals[name] for name, weight in weights.items()}},

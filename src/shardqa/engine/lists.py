@@ -17,7 +17,6 @@ ORDER = re.compile(r"^(?:please )?(?:list|name|give|enumerate) ")
 OF_CLAUSE = r"(?:clause|section|article|paragraph|rule|item|point|§+)"
 CLAUSE = re.compile(rf"(?<!\w){OF_CLAUSE}\s*(?:no\.? ?|number )?(?P<number>\d+(?:\.\d+)*)", re.IGNORECASE)
 SAYS = "say state mean read contain provide require regulate stipulate cover tell rule"
-NUMBER = re.compile(r"^[ \t]*(?:§ ?)?\d+(?:\.\d+)*[.):]?[ \t]+\S", re.MULTILINE)
 HEADED = 0.8  # probability that a list is meant whose heading is all that is asked for
 HEADING = 6  # words at most of a line without a colon that is like a heading
 MAX_LIST = 2_000  # characters of a list that is shown whole
@@ -48,21 +47,16 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
 
 
 def numbered(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
-    """The clause that a question asks for by its number and by nothing else but the title: what 2.1 of the lease says.
-
-    One below whose number others stand goes on over these.
-    """
-    asked = CLAUSE.search(question)
-    number = asked["number"].rstrip(".") if asked else ""
-    begins = re.compile(rf"^[ \t]*(?:{OF_CLAUSE} ?)?{re.escape(number)}[.):]?[ \t]+\S", re.MULTILINE | re.IGNORECASE)
-    left = _terms(question) - _terms(f"{asked[0]} {SAYS}") if asked else set[str]()
-    for one in sentences if asked else ():
-        if (match := begins.search(one.passage.text)) and left <= _terms(one.passage.title):
-            ends = (end.start() for end in NUMBER.finditer(one.passage.text, match.end()))
-            other = re.compile(rf"(?![^\S\n]*(?:§ ?)?{re.escape(number)}\.\d)")
-            end = next((end for end in ends if other.match(one.passage.text, end)), len(one.passage.text))
-            text = one.passage.text[match.start() : end].rstrip()
-            text = text if "." not in number else text.partition("\n\n")[0]
+    """The clause, with those below it, that a question asks for by its number and nothing else but the title."""
+    if (asked := CLAUSE.search(question)) is None:
+        return []
+    number, left = re.escape(asked["number"]), _terms(question) - _terms(f"{asked[0]} {SAYS}")
+    other = rf"[ \t]*(?:§ ?)?(?!{number}\.\d)\d+(?:\.\d+)*[.):]?[ \t]"
+    clause = re.compile(rf"^[ \t]*(?:{OF_CLAUSE} ?)?{number}[.):]?[ \t]+\S.*(?:\n(?!{other}).*)*", re.I | re.MULTILINE)
+    for one in sentences:
+        if (match := clause.search(one.passage.text)) and left <= _terms(one.passage.title):
+            text = match[0].rstrip()
+            text = text.partition("\n\n")[0] if "." in number else text
             start = one.passage.start + match.start()
             return [replace(one, start=start, end=start + len(text), score=HEADED)]
     return []

@@ -10,10 +10,6 @@ def metadata_of(passage: FoundPassage) -> dict[str, Any]:
     return {
         **passage.metadata,
         "source": passage.document,
-        "title": passage.title,
-        "start": passage.start,
-        "end": passage.end,
         "place": str(passage.place) if passage.place is not None else "",
-        "written": passage.written,
-        "score": passage.score,
+        **{name: getattr(passage, name) for name in ("title", "start", "end", "written", "score")},
     }
