@@ -159,7 +159,7 @@ soak: setup-test ## load on 6 nodes with kills, hangs, failovers, resharding; pr
 bench: setup $(VENV)/stamp-dev $(VENV)/stamp-toolchain ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run
 
-release: ## what a stranger installs, in dist/: sdist and wheels, tagged and checked
+release: $(VENV)/stamp-install ## what a stranger installs, in dist/: sdist and wheels, tagged and checked
 	@tools/release
 
 man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel that is built then has it
