@@ -49,7 +49,7 @@ class Follower:
     done: tuple[int, int] = (0, 0)  # id up to which all is executed
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
-    executing: bool = False  # until the messages are acknowledged
+    run: Run | None = None  # of the batch that it executes, until that is acknowledged
     leaving: asyncio.Task[None] | None = None  # drops its group once it ends
     writers: list[asyncio.Future[None]] = field(default_factory=list)  # they wait until it rests
 
@@ -77,7 +77,7 @@ class Streams:
         """Returns how many messages were read and wait for an execution."""
         followers = self._of(registration)
         return sum(
-            max(len(f.messages) - registration.stream.batch * f.executing, 0) + (f.leaving is not None)
+            max(len(f.messages) - registration.stream.batch * (f.run is not None), 0) + (f.leaving is not None)
             for f in followers
         )
 
@@ -111,9 +111,9 @@ class Streams:
             self.begin(registration)
 
     def end(self, registration: Registration) -> None:
-        """Ends the followers of a registration that goes; one that executes messages acknowledges them first."""
+        """Ends the followers of a registration that goes; what a batch has begun is finished and acknowledged."""
         for follower in self._of(registration):
-            if not follower.executing:
+            if follower.run is None or not follower.run.records:
                 self._drop(follower)
 
     def _of(self, registration: Registration) -> list[Follower]:
@@ -201,11 +201,10 @@ class Streams:
         since = follower.messages[0].read_at
         due = since + options.duration / 1000 if options.duration or since < 0 else None
         if len(follower.messages) >= options.batch or (due is not None and time.monotonic() >= due):
-            follower.executing = True
             try:
                 await self._execute(follower, follower.messages[: options.batch])
             finally:
-                follower.executing = False
+                follower.run = None
             return True
         if due is None:
             return False
@@ -254,13 +253,16 @@ class Streams:
 
     async def _execute(self, follower: Follower, batch: list[Message]) -> None:
         registration = follower.registration
-        run = Run(self._threads, registration.rights)
+        run = follower.run = Run(self._threads, registration.rights)
         enter(run)
         records = [message(follower.key.encode("utf-8", "surrogateescape"), m.id, m.fields) for m in batch]
         try:
             run.task = self._threads.task(self._runs.run(run, registration, records, listed=True))
             has_failed = await run.task is None
         except asyncio.CancelledError:
+            if not run.cancelled:  # it is the follower that ends, and nothing has begun
+                run.cancel()
+                raise
             has_failed = True
         except BaseException as error:  # noqa: BLE001 - of a function: its policy says what follows
             run.failed(error)
