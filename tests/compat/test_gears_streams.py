@@ -100,14 +100,21 @@ GB('StreamReader').foreach(f).register(prefix='{0}:*', mode='async_local')
     assert client.lrange(f"{name}-begun", 0, -1) == ["0", "1"]
 
 
-def test_batches_that_wait_for_their_turn_go_with_their_registration(client: Redis) -> None:
-    register(client, "s-turns", ".foreach(lambda r: [execute('INCR', 's-turns-begun'), __import__('time').sleep(1)])")
+@pytest.mark.parametrize("verb", ["RG.UNREGISTER", "RG.PAUSEREGISTRATIONS"])
+def test_batches_that_wait_for_their_turn_go_with_their_registration(client: Redis, verb: str) -> None:
+    name = f"s-turns-{verb[3]}"
+    register(client, name, f".foreach(lambda r: [execute('INCR', '{name}'), __import__('time').sleep(1)])")
     for stream in range(9):
-        add(client, f"s-turns:{stream}", [1])
-    wait_until(lambda: client.get("s-turns-begun"), "one runs")
-    send(client, "RG.UNREGISTER", registration(client, "s-turns")["id"])
+        add(client, f"{name}:{stream}", [1])
+    wait_until(lambda: client.get(name), "one runs")
+    send(client, verb, registration(client, name)["id"])
     wait_until(lambda: all(entry[3] == "done" for entry in send(client, "RG.DUMPEXECUTIONS")), "none is left")
-    assert int(str(client.get("s-turns-begun"))) < 5
+    assert int(str(client.get(name))) < 5
+    if verb == "RG.PAUSEREGISTRATIONS":
+        now = registration(client, name)
+        assert now["numAborted"] == now["numTriggered"] - now["numSuccess"] > 0
+        send(client, "RG.UNPAUSEREGISTRATIONS", now["id"])
+        wait_until(lambda: client.get(name) == "9", "the others are executed, too")
 
 
 def test_a_batch_waits_until_it_is_full(client: Redis) -> None:

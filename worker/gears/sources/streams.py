@@ -111,7 +111,7 @@ class Streams:
             self.begin(registration)
 
     def end(self, registration: Registration) -> None:
-        """Ends the followers of a registration that goes; what a batch has begun is finished and acknowledged."""
+        """Ends the followers of a registration that goes or pauses; what a batch has begun is finished first."""
         for follower in self._of(registration):
             if follower.run is None or not follower.run.records:
                 self._drop(follower)
@@ -136,12 +136,13 @@ class Streams:
 
     def pause(self, registration: Registration, is_paused: bool) -> None:
         registration.status = "PAUSED" if is_paused else "OK"
-        if not is_paused:
-            self.begin(registration)
+        (self.end if is_paused else self.begin)(registration)
 
     def _drop(self, follower: Follower) -> None:
         if follower.leaving is None:
             self._followers.pop((id(follower.registration), follower.key), None)
+        if follower.run is not None:
+            follower.run.stopped = True  # it counts as aborted
         if follower.task is not None:
             follower.task.cancel()
 
