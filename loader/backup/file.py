@@ -60,7 +60,7 @@ class Writer:
     def __init__(self, stream: gzip.GzipFile) -> None:
         self.report = Report()
         self._packed = stream
-        self._digest = hashlib.sha256()
+        self.digest = hashlib.sha256()  # of all lines so far
 
     def add(self, kind: RecordKind, **fields: Value) -> None:
         """Adds a record. Raises BadBackup where it is too large, OSError where the disk takes no more."""
@@ -69,11 +69,8 @@ class Writer:
         if len(line) > MAX_RECORD:
             raise BadBackup(f"{kind} {str(record)[:80]} takes {len(line):,} bytes, at most {MAX_RECORD:,} can be kept")
         self._packed.write(line)
-        self._digest.update(line)
+        self.digest.update(line)
         self.report.records[kind.value] += 1
-
-    def end(self) -> None:
-        self._packed.write(_end(self._digest.hexdigest()))
 
 
 @contextmanager
@@ -89,9 +86,8 @@ def writing(path: Path, replace: bool = False) -> Iterator[Writer]:
         with part.open("xb") as file:
             part.chmod(0o600)
             with gzip.GzipFile("", "wb", LEVEL, file) as stream:
-                writer = Writer(stream)
-                yield writer
-                writer.end()
+                yield (writer := Writer(stream))
+                stream.write(_end(writer.digest.hexdigest()))
             file.flush()
             os.fsync(file.fileno())
         part.rename(path)
