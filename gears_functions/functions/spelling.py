@@ -16,6 +16,7 @@ from shardqa.models.tokenizer import Tokenizer
 from shardqa.spelling import MAX_WORDS, WORD, is_spelt, room_of
 from shardqa.worker.runtime import Runtime
 
+ENDINGS = frozenset(("d", "ed", "er", "ers", "es", "ing", "ly", "r", "rs", "s", "t", "y"))
 PASSAGES = 3  # of a near term that are looked into
 
 
@@ -35,8 +36,13 @@ class Spelling:
             raise BadData(f"{wrong[:80]!r} is no word that a slip is looked for in; send small letters alone")
         await permissions.to_ask(self._runtime, corpus)
         await self._sync.synced()
-        slips = [word for word in words if len(self._tokenizer.passage(word)) > 1]  # else it is a word itself
+        slips = [word for word in words if not self._is_word(word)]
         return orjson.dumps({word: dict(await self._near(corpus, word)) for word in slips}).decode()
+
+    def _is_word(self, word: str) -> bool:
+        """Whether the reader's vocabulary has the word, or what is left of it without an ending."""
+        ends = self._tokenizer.passage(word).offsets[:, 1]
+        return len(ends) == 1 or (len(ends) == 2 and word[ends[0] :] in ENDINGS)
 
     async def _near(self, corpus: str, word: str) -> Counter[str]:
         found = Counter[str]()

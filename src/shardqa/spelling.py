@@ -7,8 +7,8 @@ from rapidfuzz.distance import OSA
 
 from shardqa import analysis
 
-LEAST = 5  # letters; a shorter word has too many neighbours
-LONG = 10  # letters from which two may be others: "calories" is no slip of "carries"
+LEAST = 6  # letters; a shorter word has too many neighbours
+LONG = 12  # letters from which two may be others: "calories" is no slip of "carries"
 MAX_WORDS = 8  # of one question
 WORD = re.compile(r"[^\W\d_]+")
 QUOTED = re.compile(r'"[^"]*"|“[^”]*”|„[^“]*“|«[^»]*»')
