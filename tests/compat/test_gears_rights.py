@@ -7,7 +7,7 @@ from redis import Redis, RedisCluster, ResponseError
 from redis.exceptions import NoPermissionError
 
 from shardqa.cluster.local import LocalCluster
-from tests.compat.scripts import registered_ids, send
+from tests.compat.scripts import registered_ids, registrations, send
 from tests.nodes import Node, wait_until
 
 FOLLOWING = {
@@ -47,6 +47,27 @@ def alice(redis_node: Node, client: Redis) -> Iterator[Redis]:
         yield own
     for id in set(registered_ids(client)) - set(others):
         send(client, "RG.UNREGISTER", id)
+
+
+def test_what_runs_gets_no_rights_of_who_takes_its_sessions_id(client: Redis, registrar: Redis) -> None:
+    code = """
+import time
+def f(r):
+    execute('SET', 'own:begun', 1)
+    while not execute('EXISTS', 'own:go'): time.sleep(0.01)
+    execute('SET', 'others:secret', 1)
+GB(desc='heir').foreach(f).register('own:heir*', mode='async_local', readValue=False)
+"""
+    send(registrar, "RG.PYEXECUTE", code, "ID", "heir")
+    (id,) = [one["id"] for one in registrations(client) if one["desc"] == "heir"]
+    client.set("own:heir:1", 1)
+    wait_until(lambda: client.exists("own:begun"), "it runs")
+    send(registrar, "RG.UNREGISTER", id)
+    assert send(client, "RG.PYEXECUTE", PUT.format("heirs", ""), "ID", "heir") == "OK"
+    client.set("own:go", 1)
+    wait_until(lambda: client.info("shardqa")["shardqa_scripts"] == 0, "it has ended")
+    assert not client.exists("others:secret")
+    assert send(client, "RG.TRIGGER", "heirs", "others:mine") == ["OK"]
 
 
 @pytest.mark.parametrize("code", FOLLOWING.values(), ids=FOLLOWING)

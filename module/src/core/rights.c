@@ -75,9 +75,10 @@ static const char *user_of(const struct frame_bytes *context, const char **error
     long long id;
     const char *user = NULL;
     if (memchr("sqn", context->data[0], 3)) {
-        *error = NO_SESSION;
+        *error = NO_SESSION; /* nor has one that another user registered since the rights of this one */
+        const char *held = redis.DictGetC(shardqa.scripts, (void *)rest.data, rest.length, NULL);
         user = shardqa.above->session_user(rest.data, rest.length);
-        return user ? user : redis.DictGetC(shardqa.scripts, (void *)rest.data, rest.length, NULL);
+        return user == NULL ? held : held && strcmp(user, held) != 0 ? NULL : user;
     }
     *error = ENDED;
     if (context->data[0] == 'r' && frame_bytes_number(&rest, &id) && id > 0) user = of_request((uint64_t)id);
