@@ -49,7 +49,10 @@ def alice(redis_node: Node, client: Redis) -> Iterator[Redis]:
         send(client, "RG.UNREGISTER", id)
 
 
-def test_what_runs_gets_no_rights_of_who_takes_its_sessions_id(client: Redis, registrar: Redis) -> None:
+@pytest.mark.parametrize("upgraded", [False, True], ids=["unregistered", "upgraded"])
+def test_what_runs_gets_no_rights_of_who_takes_its_sessions_id(client: Redis, registrar: Redis, upgraded: bool) -> None:
+    others = registered_ids(client)
+    client.delete("own:begun", "own:go", "others:secret")
     code = """
 import time
 def f(r):
@@ -62,12 +65,16 @@ GB(desc='heir').foreach(f).register('own:heir*', mode='async_local', readValue=F
     (id,) = [one["id"] for one in registrations(client) if one["desc"] == "heir"]
     client.set("own:heir:1", 1)
     wait_until(lambda: client.exists("own:begun"), "it runs")
-    send(registrar, "RG.UNREGISTER", id)
-    assert send(client, "RG.PYEXECUTE", PUT.format("heirs", ""), "ID", "heir") == "OK"
+    if not upgraded:
+        send(registrar, "RG.UNREGISTER", id)
+    assert send(client, "RG.PYEXECUTE", PUT.format("heirs", ""), "ID", "heir", "UPGRADE") == "OK"
     client.set("own:go", 1)
-    wait_until(lambda: client.info("shardqa")["shardqa_scripts"] == 0, "it has ended")
+    wait_until(lambda: "running" not in [one[3] for one in send(client, "RG.DUMPEXECUTIONS")], "it has ended")
+    wait_until(lambda: client.info("shardqa")["shardqa_scripts"] == 0, "no rights are held")
     assert not client.exists("others:secret")
     assert send(client, "RG.TRIGGER", "heirs", "others:mine") == ["OK"]
+    for left in set(registered_ids(client)) - set(others):
+        send(client, "RG.UNREGISTER", left)
 
 
 @pytest.mark.parametrize("code", FOLLOWING.values(), ids=FOLLOWING)

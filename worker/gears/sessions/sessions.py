@@ -115,10 +115,11 @@ class Sessions:
         """Commits and stores it. Raises ValueError when a trigger is taken."""
         former = {session.id, replace or session.id}
         self.check_triggers(session, former)
-        for one in self.beside(former):
-            self.forget(one.id, tell=True)
-        if replace is not None:
-            self.forget(replace, tell=True)
+        gone = {one.id for one in self.beside(former)} | ({replace} if replace is not None else set())
+        if self._sessions.get(session.id, session).user != session.user:  # what runs has the rights of its own
+            gone.add(session.id)
+        for id in gone:
+            self.forget(id, tell=True)
         self.commit(session)
         self.store(session, run.request)
         # what the script left running goes on with these when its request has ended
