@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from redis import RedisCluster
 
-from shardqa.cli import completion
 from shardqa.cli.gears import app as gears
 from shardqa.cluster.local import LocalCluster
 from tests.conftest import Output
@@ -72,7 +71,6 @@ def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: A
     assert sum(count for _, count in shown["histogram_us"]) == 4
     assert 0 < shown["p50_ms"] <= shown["p99_ms"]
     assert "ZeroDivisionError" in run("stats", "cli-inverse")
-    assert "cli:inverse" in completion.functions("cli:i")
 
     lines = [line for line in json.loads(run("logs", "--json"))["lines"] if "cli:inverse" in line["whose"]]
     assert sorted(line["text"] for line in lines if line["level"] == "notice") == ["got 0", *["got 1"] * 3]
@@ -134,21 +132,6 @@ def interrupted(process: subprocess.Popen[str]) -> int:
     finally:
         process.kill()
         process.communicate()
-
-
-def test_a_changed_script_takes_the_place_of_the_old_one(
-    bare_cluster: LocalCluster, run: Run, client: Any, tmp_path: Path
-) -> None:
-    code = "GB('CommandReader').map(lambda r: {}).register(trigger='cli:watched', mode='async_local')"
-    watching = started(bare_cluster, "run", written(tmp_path, code.format(1), "watched.py"), "--watch")
-    try:
-        wait_until(lambda: trigger(client, "cli:watched") == [["1"]] * 3, "the script is registered")
-        written(tmp_path, "a mistake", "watched.py")
-        written(tmp_path, code.format(2), "watched.py")
-        wait_until(lambda: trigger(client, "cli:watched") == [["2"]] * 3, "the changed script is")
-    finally:
-        assert interrupted(watching) == 130
-    assert "unregistered cli:watched" in run("rm", "watched")
 
 
 def test_ctrl_c_aborts_the_execution_that_is_followed(

@@ -1,4 +1,4 @@
-"""Names that shells complete, of corpora and functions, read live. Silent and quick, whatever is wrong."""
+"""Names of corpora that shells complete, read live. Silent and quick, whatever is wrong."""
 
 import asyncio
 
@@ -22,22 +22,3 @@ def corpora(incomplete: str) -> list[str]:
     except (ShardqaError, OSError):  # a TimeoutError is an OSError
         return []
     return [name for name in names_of_corpora if name.startswith(incomplete)]
-
-
-def functions(incomplete: str) -> list[str]:
-    """Returns the ids and names of registrations that begin so."""
-    from redis.exceptions import RedisError
-
-    from shardqa.cli.connection import node_client, seed_of, settings_of
-    from shardqa.cli.gears.functions import Masters, registrations
-
-    try:
-        settings = settings_of(None, None, None)
-        host, _, port = seed_of(settings).rpartition(":")
-        registered_functions, _ = registrations(
-            Masters(lambda host, port: node_client(settings, host, port, SECONDS), (host, int(port)))
-        )
-    except (ShardqaError, OSError, RedisError):
-        return []
-    words = {word for function in registered_functions for word in (function.name, function.session, *function.ids)}
-    return sorted(word for word in words if word.startswith(incomplete))

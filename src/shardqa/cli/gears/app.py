@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from redis.exceptions import RedisError
 
-from shardqa.cli import completion
 from shardqa.cli.gears import functions, run
 from shardqa.cli.gears.functions import LogLine, Masters, RegisteredFunction
 from shardqa.cli.gears.run import masters_of
@@ -28,7 +27,7 @@ app.command("run")(run.run)
 
 NameArgument = Annotated[
     str | None,
-    typer.Argument(metavar="ID|NAME", help="An id, a session, a trigger or keys.", autocompletion=completion.functions),
+    typer.Argument(metavar="ID|NAME", help="An id, a session, a trigger or keys."),
 ]
 
 
@@ -154,9 +153,7 @@ def rm(
     target: Target,
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="ID|NAME", help="Of registrations or of an execution.", autocompletion=completion.functions
-        ),
+        typer.Argument(metavar="ID|NAME", help="Of registrations or of an execution."),
     ],
     as_json: JsonOption = False,
 ) -> None:

@@ -17,7 +17,6 @@ import typer
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
 from shardqa.cli.connection import node_client, seed_of
-from shardqa.cli.faults import WrongSetting
 from shardqa.cli.gears import functions
 from shardqa.cli.gears.functions import Masters
 from shardqa.cli.options import JsonOption, Target, on_cluster
@@ -27,7 +26,7 @@ from shardqa.errors import ClusterUnavailable, ShardqaError
 
 SCRIPT_SECONDS = 900.0  # seconds for one command: a script may import large packages, and pip may install them
 ID_SECONDS = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
-LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
+LOOK_SECONDS = 0.2  # between two looks at an execution
 ERRORS_SHOWN = 20  # errors that are printed; --json has all
 LAST_OPTION = "REQUIREMENTS"  # takes all words that follow
 
@@ -60,9 +59,6 @@ def run(
         list[str] | None,
         typer.Argument(metavar="ARGS", help="Further words of RG.PYEXECUTE: ID name, UPGRADE, UNBLOCKING ..."),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Send it again, with UPGRADE, whenever the file changes; until Ctrl-C.")
-    ] = False,
     requirement: Annotated[
         list[str] | None, typer.Option("--requirement", metavar="NAME", help="A package it needs. Repeatable.")
     ] = None,
@@ -73,12 +69,8 @@ def run(
     Example: shardqa gears run wordcount.py ID wordcount UPGRADE
     """
     code = script.read_text()
-    words = _words(script, list(args or ()), list(requirement or ()), watch)
-    masters = masters_of(target)
-    if watch:
-        _watch(masters, script, words, as_json)
-        return
-    outcome = send(masters, code, words)
+    words = _words(list(args or ()), list(requirement or ()))
+    outcome = send(masters_of(target), code, words)
     _print(outcome, as_json)
     if outcome.status == "aborted":
         raise typer.Exit(FAILED)
@@ -86,17 +78,12 @@ def run(
         raise typer.Exit(PARTLY)
 
 
-def _words(script: Path, args: list[str], requirements: list[str], watch: bool) -> list[str]:
-    """Returns the words that follow the script in RG.PYEXECUTE. Raises WrongSetting."""
+def _words(args: list[str], requirements: list[str]) -> list[str]:
+    """Returns the words that follow the script in RG.PYEXECUTE."""
     upper = [word.upper() for word in args]
     if LAST_OPTION in upper:
         at = upper.index(LAST_OPTION)
         args, requirements = args[:at], [*args[at + 1 :], *requirements]
-    if watch and "UNBLOCKING" in upper:
-        raise WrongSetting("UNBLOCKING and --watch don't go together: --watch shows each run to its end")
-    if watch:
-        args += [] if "ID" in upper else ["ID", script.stem]
-        args += [] if "UPGRADE" in upper else ["UPGRADE"]
     return [*args, *([LAST_OPTION, *requirements] if requirements else [])]
 
 
@@ -116,9 +103,6 @@ def fault_of(error: RedisError, address: str) -> ShardqaError:
             f"no cluster at {address} ({error}); start one with 'shardqa up' or name a node with --redis"
         )
     return ScriptFailed(f"{address} replied: {error}")
-
-
-# ---- one script ----
 
 
 def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
@@ -190,9 +174,6 @@ def _look(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome) 
             outcome.status, outcome.errors = str(part["status"]), part["errors"]
 
 
-# ---- what is shown meanwhile ----
-
-
 def progress_of(outcome: ScriptOutcome) -> dict[str, Any]:
     total = sum(outcome.records.values())
     return {
@@ -248,20 +229,3 @@ def _print(outcome: ScriptOutcome, as_json: bool) -> None:
     else:
         read, shards = sum(outcome.records.values()), len(outcome.records)
         say(f"{outcome.status}: {counted(read, 'record')} on {counted(shards, 'shard')} in {outcome.seconds:.1f} s")
-
-
-# ---- --watch ----
-
-
-def _watch(masters: Masters, script: Path, words: list[str], as_json: bool) -> None:
-    """Sends the script after each change, until Ctrl-C. A failure is told, and the next change is tried."""
-    last: str | None = None
-    while True:
-        with suppress(FileNotFoundError):  # an editor is replacing it
-            if (code := script.read_text()) != last:
-                last = code
-                try:
-                    _print(send(masters, code, words), as_json)
-                except ShardqaError as fault:
-                    say(f"shardqa: {fault}")
-        time.sleep(LOOK_SECONDS)
