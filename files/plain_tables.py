@@ -4,7 +4,7 @@ import re
 from itertools import groupby
 from typing import TypeAlias
 
-RUN = r"(?:(?<![.·])(?<![.·][ \t])(?:[.·][ \t]?){5,}+|(?<!…)…{2,}+|(?<!_)_{5,}+)"  # whole, so that each is tried once
+RUN = r"(?:(?<![.·])(?<![.·][ \t])(?:[.·][ \t]?){5,}|(?<!…)…{2,}+|(?<!_)_{5,}+)"  # whole, so that each is tried once
 LEADER = re.compile(rf"[ \t]*(\S.{{0,200}}?)[ \t:]{{0,20}}{RUN}[ \t]*([^\s.·…_].*)")
 SIGNS = (".....", ". . . .", ".\t.", "·····", "· · · ·", "……", "_____")  # in a text that may have such lines
 PAGE = re.compile(r"\d{1,4}|[ivxlc]+")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from shardqa.gears_functions import windows
 
-LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}+|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
+LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
 LEADER_SIGNS = ("..", ". .", ".\t.", "……")
 LEADERS = 3  # entries from which it is a table of contents
 LEADER_GAP = 240  # characters from one entry's leader to the next: a title over two or three lines

@@ -27,7 +27,7 @@ FRONT = re.compile(
 SETTING = re.compile(
     r"^(title|authors?|date)[ \t]*[:=][ \t]*(\S.*|(?:\n[ \t]*-[ \t].*)+)", re.MULTILINE | re.IGNORECASE
 )
-COMMENT = re.compile(r"%%(?!%)(?:[^%]|%(?!%))*+%%")  # of Obsidian
+COMMENT = re.compile(r"%%(?!%)[^%]*+(?:%(?!%)[^%]*+)*%%")  # of Obsidian
 ITEM = re.compile(r",[ \t]*|\n?[ \t]*-[ \t]+")
 
 

@@ -28,7 +28,7 @@ ORG_MARKS = ((r"\[\[[^\[\]]{1,300}\]\[([^\[\]]{1,300})\]\]", r"\1"), (r"\[\[([^\
 MOST = 200  # definitions of a document that are put in
 STATE = re.compile(r"(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(.*?)(?:[ \t]+:[\w:@]+:)?")
 DEFINITION = re.compile(r"\\(?:re)?newcommand\*?\{?\\([A-Za-z]+)\}?\{([^{}]*)\}")
-GROUP = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}\s*"
+GROUP = r"\{[^{}]*+(?:\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*\}[^{}]*+)*\}\s*"
 ENVIRONMENT = re.compile(rf"\\(?:re)?newenvironment\*?\s*{GROUP}(?:\[[^\[\]]*\]\s*)*{GROUP}{GROUP}")
 """Its definition begins environments without an end, each of which doubles the library's time."""
 MACRO = re.compile(r"\\([A-Za-z]+)(?:\{\})?")

@@ -12,7 +12,7 @@ from shardqa.files.formats.faults import readable
 from shardqa.files.source_file import MAX_BINARY, Item, SourceFile
 
 PICTURE = re.compile(r"\{\\\*?\\?(?:shppict|nonshppict|pict|objdata|themedata|colorschememapping|datastore)\b[^{}]*\}")
-RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]++-?\d*+[ \n]?){0,20}+)(?=[^\\{}\s])")
+RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]++-?\d*+[ \n]?){0,20})(?=[^\\{}\s])")
 NOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
 OPENS = "\ue000"  # a note, until its text is known
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)

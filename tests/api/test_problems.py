@@ -40,7 +40,7 @@ def test_a_browser_sees_a_page_where_nothing_is(alone: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     ("path", "methods"),
-    [("/v1/ask", "GET, HEAD, POST"), ("/v1/documents/a/b", "DELETE, GET, HEAD"), ("/docs", "GET, HEAD")],
+    [("/v1/ask", "GET, HEAD, POST"), ("/v1/documents/a/b", "DELETE, GET, HEAD, PATCH"), ("/docs", "GET, HEAD")],
 )
 def test_a_wrong_method_is_told_all_the_right_ones(alone: httpx.Client, path: str, methods: str) -> None:
     reply = alone.put(path, json={})

@@ -49,7 +49,7 @@ def sdist(checkout: Path) -> Path:
 def source(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder)
     (found,) = folder.iterdir()
     return found
 

@@ -52,6 +52,14 @@ def test_no_function_class_or_constant_is_there_for_nobody() -> None:
     assert not [f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno} {item.name}" for item in unused]
 
 
+def test_no_group_of_a_pattern_is_possessive() -> None:
+    """Python before 3.11.5, as Debian 12 has it, matches some wrongly (gh-106052); a class of letters may be."""
+    group = re.compile(r"[^(]\)(?:[*+?]|\{\d*,?\d*\})\+")
+    paths = [path for path in sources() if path.suffix == ".py" and house_of(path)]
+    texts = [(path.name, one.value) for path in paths for one in nodes(path) if isinstance(one, ast.Constant)]
+    assert not [pair for pair in texts if isinstance(pair[1], str) and group.search(pair[1].replace(r"\)", ""))]
+
+
 def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
     source = ROOT / "module" / "src"
     table = re.findall(r'^    \{"([\w.]+)", (\w+), ', (source / "commands.c").read_text(), re.MULTILINE)
