@@ -1,10 +1,12 @@
 """Stored sessions that harm the worker when they are run again, and what works without any worker."""
 
-import os
 import signal
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+
+from tests.nodes import hanging
 
 from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
 
@@ -118,21 +120,20 @@ def test_without_a_worker_functions_are_listed_and_removed_and_all_is_flushed(ma
     server = make(arguments="HEARTBEAT 60000")
     register(server, "fine")
     server.client().mset({f"k{i}": i for i in range(1000)})
-    if how == "silent":
-        os.kill(server.worker_pid(), signal.SIGSTOP)
-    elif how == "starting":
-        (server.folder / "never-ready").touch()
-        server.kill_worker()
-    else:
-        (server.folder / "python").write_text("#!/bin/sh\nexit 1\n")
-        server.kill_worker()
-        until(lambda: server.info()["worker_restarts"] > 0)  # the next worker was waited for, in vain
-    until(lambda: server.info()["worker_state"] == how)
-    entries = dumped(server)
-    assert sorted(entries) == [b"fine-1", b"fine-2"]
-    assert entries[b"fine-1"][b"reader"] == b"KeysReader"
-    assert "worker of this node" in last_error(entries[b"fine-1"])
-    assert server.client().execute_command("RG.UNREGISTER", "fine-1") == b"OK"
-    assert server.client().flushall()
-    assert server.client().dbsize() == 0
-    assert sorted(dumped(server)) == [b"fine-2"]
+    with hanging(server.worker_pid()) if how == "silent" else nullcontext():
+        if how == "starting":
+            (server.folder / "never-ready").touch()
+            server.kill_worker()
+        elif how == "down":
+            (server.folder / "python").write_text("#!/bin/sh\nexit 1\n")
+            server.kill_worker()
+            until(lambda: server.info()["worker_restarts"] > 0)  # the next worker was waited for, in vain
+        until(lambda: server.info()["worker_state"] == how)
+        entries = dumped(server)
+        assert sorted(entries) == [b"fine-1", b"fine-2"]
+        assert entries[b"fine-1"][b"reader"] == b"KeysReader"
+        assert "worker of this node" in last_error(entries[b"fine-1"])
+        assert server.client().execute_command("RG.UNREGISTER", "fine-1") == b"OK"
+        assert server.client().flushall()
+        assert server.client().dbsize() == 0
+        assert sorted(dumped(server)) == [b"fine-2"]
