@@ -7,7 +7,8 @@ from rapidfuzz.distance import OSA
 
 from shardqa import analysis
 
-LEAST = 6  # letters; a shorter word has too many neighbours
+LEAST = 5  # letters; a shorter word has too many neighbours
+SHORT = 6  # letters from which a letter may also be another, or too many
 LONG = 12  # letters from which two may be others: "calories" is no slip of "carries"
 MAX_WORDS = 8  # of one question
 WORD = re.compile(r"[^\W\d_]+")
@@ -30,7 +31,8 @@ def best(word: str, found: Iterable[Mapping[str, int]]) -> str | None:
         for other, count in one.items():
             counts[other] = counts.get(other, 0) + count
     near = [(OSA.distance(word, other), -count, other) for other, count in counts.items()]
-    return min((one for one in near if 0 < one[0] <= room_of(word)), default=(0, 0, None))[2]
+    likely = [one for one in near if len(word) >= SHORT or len(one[2]) > len(word) or sorted(one[2]) == sorted(word)]
+    return min((one for one in likely if 0 < one[0] <= room_of(word)), default=(0, 0, None))[2]
 
 
 def unquoted(text: str) -> str:

@@ -26,6 +26,8 @@ async def rules(engine: Engine) -> Engine:
         ('Who is the "tenent" of the boathouse?', {}),
         ("Where is the Bertha moored?", {}),
         ("Where is the permot?", {"permot": "permit"}),
+        ("Where is the permt?", {"permt": "permit"}),
+        ("Where is the perma?", {}),
         ("where is the berth", {}),
         ("Where are the dunes?", {}),
     ],
