@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import httpx
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from shardqa.api.app import create_app

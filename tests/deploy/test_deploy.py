@@ -325,7 +325,7 @@ def test_the_folder_is_a_base_of_kustomize() -> None:
 def rendered(*settings: str) -> list[dict[str, Any]]:
     """The objects of the chart with these settings."""
     words = [word for one in settings for word in ("--set", one)]
-    command = (
+    command: tuple[str | Path, ...] = (
         tool("helm"),
         "template",
         "shardqa",
