@@ -11,6 +11,7 @@ from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.schema import Document
 from tests.faults import documents
+from tests.faults.operations import LETTERS
 from tests.faults.shim import Shim, build, environment
 from tests.nodes import Node, prepare_settings, wait_until
 
@@ -63,7 +64,7 @@ class Disk:
         texts = {documents.text(DOCUMENT, version): version for version in range(self.acknowledged, self.version + 1)}
         assert found.text in texts, found.text
         question = documents.questions(DOCUMENT, texts[found.text])[0]
-        answer = await engine.ask(f"{question.text} {self.shim.writes}", fresh=True)
+        answer = await engine.ask(f"{question.text} {str(self.shim.writes).translate(LETTERS)}", fresh=True)
         assert answer.answer == question.answer
 
 
