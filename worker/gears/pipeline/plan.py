@@ -8,6 +8,7 @@ from shardqa.worker.gears.pipeline.steps import GearsStep, Kind, convert
 
 GIVEN = "given"  # a reader of records that are there already: the initiating shard's alone
 GIVEN_TO_ALL = "CommandReader"  # the same, on every shard
+CONVERT, COLLECT = GearsStep(Kind.MAP, convert), GearsStep(Kind.COLLECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +25,5 @@ class RunPlan:
 
     def all_steps(self) -> tuple[GearsStep, ...]:
         """Returns the steps, with those that `convertToStr` and `collect` stand for."""
-        steps = (GearsStep(Kind.MAP, convert),) if self.convert else ()
-        return self.steps + steps + ((GearsStep(Kind.COLLECT),) if self.collect else ())
+        steps = (CONVERT,) if self.convert else ()
+        return self.steps + steps + ((COLLECT,) if self.collect else ())

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import FunctionType
 from typing import Any
@@ -37,10 +37,10 @@ class GearsStep:
     function: Function | None = None
     extractor: Function | None = None  # of LOCALGROUPBY
     numbers: tuple[int, int] = (0, 0)  # of LIMIT: length, start
+    is_async: bool = field(init=False)  # told once: each run asks
 
-    @property
-    def is_async(self) -> bool:
-        return is_async(self.function)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", is_async(self.function))
 
 
 def is_async(function: Any) -> bool:
