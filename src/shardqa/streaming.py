@@ -114,21 +114,21 @@ def exchange(connection: Any, words: Sequence[Any], asking: bool = False) -> Any
     return connection.read_response(disable_decoding=True)
 
 
-async def exchange_async(connection: Any, words: Sequence[Any], asking: bool = False, seconds: float = 0) -> Any:
-    """Exchanges on a connection of redis.asyncio. `seconds` to wait for the reply; 0: as its socket_timeout says."""
+async def exchange_async(connection: Any, words: Sequence[Any], asking: bool = False) -> Any:
+    """Exchanges on a connection of redis.asyncio."""
     if asking:
         await connection.send_command("ASKING")
         await connection.read_response()
     await _send(connection, words)
-    return await connection.read_response(disable_decoding=True, timeout=seconds or None)
+    return await connection.read_response(disable_decoding=True)
 
 
-async def exchange_on(node: ClusterNode, words: Sequence[Any], asking: bool = False, seconds: float = 0) -> Any:
+async def exchange_on(node: ClusterNode, words: Sequence[Any], asking: bool = False) -> Any:
     """Exchanges with a node of a cluster's client."""
     connection = node.acquire_connection()
     try:
         await node.disconnect_if_needed(connection)
-        return await exchange_async(connection, words, asking, seconds)
+        return await exchange_async(connection, words, asking)
     finally:
         try:
             await node.disconnect_if_needed(connection)

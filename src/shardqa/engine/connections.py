@@ -9,7 +9,7 @@ connections that may be two.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -92,25 +92,23 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     return ShardFailed(f"shard {node} failed: {text}")
 
 
-async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
+async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
     """The reply to a command, sent once more where its connection ended: a node that was restarted has ended all
     that are kept; one that is down refuses at once. So every command sent from here may run twice.
     """
     try:
-        return await _sent_once(node, args, asking, seconds)
+        return await _sent_once(node, args, asking)
     except ConnectionError as error:
         if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
     _reopen_idle(node)
-    return await _sent_once(node, args, asking, seconds)
+    return await _sent_once(node, args, asking)
 
 
-async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
+async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
     try:
         if streaming.is_streamed(args):
-            return await streaming.exchange_on(node, args, asking, 2 * (seconds or 0))
-        if seconds is not None:
-            return await _awaited_long(node, [("ASKING",), args] if asking else [args], seconds)
+            return await streaming.exchange_on(node, args, asking)
         if not asking:
             return await node.execute_command(*args)
         commands = [PipelineCommand(0, "ASKING"), PipelineCommand(1, *args)]
@@ -123,22 +121,6 @@ async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool, 
     if isinstance(reply, Exception):
         raise reply
     return reply
-
-
-async def _awaited_long(node: ClusterNode, commands: Sequence[Sequence[Any]], seconds: float) -> Any:
-    """The last command's reply, as `ClusterNode.execute_command` would give it were it not for `socket_timeout`."""
-    connection = node.acquire_connection()
-    try:
-        await node.disconnect_if_needed(connection)
-        await connection.send_packed_command(connection.pack_commands(commands))
-        for _ in commands[1:]:
-            await connection.read_response(timeout=2 * seconds)  # `on` ends it before
-        return await connection.read_response(timeout=2 * seconds)
-    finally:
-        try:
-            await node.disconnect_if_needed(connection)
-        finally:
-            node.release(connection)
 
 
 def _reopen_idle(node: ClusterNode) -> None:
@@ -211,6 +193,19 @@ class NoCommands:
         """Does nothing: no list is asked for."""
 
 
+async def _looked(look: Callable[[], Awaitable[object]], longest: float) -> None:
+    """Looks at the topology. redis-py asks one node after another, in another order each time, and waits for one that
+    hangs: so a look is broken off, and begun again. Raises as `look` does; TimeoutError after the last.
+    """
+    for _ in range(LOOKS - 1):
+        with suppress(asyncio.TimeoutError):  # the name TimeoutError is redis-py's here
+            async with asyncio.timeout(LOOK_SECONDS):
+                await look()
+                return
+    async with asyncio.timeout(longest):
+        await look()
+
+
 class Shards:
     """The masters of the cluster that `settings.redis` belongs to."""
 
@@ -229,7 +224,7 @@ class Shards:
             username=user,
             password=password,
             max_connections=CONNECTIONS,
-            socket_timeout=settings.timeout,
+            socket_timeout=None,  # redis-py would begin a task for each command; `_on` has the time in hand
             socket_connect_timeout=CONNECT_SECONDS,
             require_full_coverage=False,
             retry=Retry(NoBackoff(), 0),
@@ -238,7 +233,7 @@ class Shards:
         )
         cluster.commands_parser = NoCommands()  # type: ignore[assignment]
         try:
-            await cluster.initialize()
+            await _looked(cluster.initialize, settings.timeout)
         except RedisClusterException as error:
             await cluster.aclose()
             if isinstance(error.__cause__, AuthenticationError | NoPermissionError):
@@ -298,7 +293,7 @@ class Shards:
         name = str(node.name)
         try:
             async with asyncio.timeout(seconds or self._settings.timeout):
-                return await self._redirected(node, args, seconds)
+                return await self._redirected(node, args)
         except Unresponsive as error:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
@@ -307,20 +302,20 @@ class Shards:
                 self.refresh()
             raise explain(error, name) from error
 
-    async def _redirected(self, node: ClusterNode, args: Sequence[Argument], seconds: float | None) -> Any:
+    async def _redirected(self, node: ClusterNode, args: Sequence[Argument]) -> Any:
         """Raises what the last node raises, MovedError and AskError past REDIRECTS."""
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return await self._guarded(node, args, asking, seconds)
+                return await self._guarded(node, args, asking)
             except AskError as error:  # MovedError is one
                 self.refresh()
                 asking = not isinstance(error, MovedError)
                 node = await self._named(error)
-        return await self._guarded(node, args, asking, seconds)
+        return await self._guarded(node, args, asking)
 
-    async def _guarded(self, node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
-        reply = _sent(node, args, asking, seconds)
+    async def _guarded(self, node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+        reply = _sent(node, args, asking)
         if streaming.is_streamed(args):
             return await reply  # while Redis writes a large file it answers no PING
         return await self._liveness.guard(node, reply)
@@ -381,15 +376,8 @@ class Shards:
             self._refreshing = asyncio.create_task(self._refresh())
 
     async def _look(self) -> None:
-        """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does.
-
-        redis-py asks one after another, in another order each time, and waits for one that hangs as for any reply.
-        """
-        for _ in range(LOOKS - 1):
-            with suppress(asyncio.TimeoutError):  # the name TimeoutError is redis-py's here
-                async with asyncio.timeout(LOOK_SECONDS):
-                    return await self._look_once()
-        return await self._look_once()
+        """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does."""
+        await _looked(self._look_once, self._settings.timeout)
 
     async def _look_once(self) -> None:
         manager = self._cluster.nodes_manager

@@ -5,7 +5,7 @@ computes, so a node that does not answer it is stopped, gone or cut off. One asy
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from typing import Any
 
 from redis.asyncio.cluster import ClusterNode
@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 PATIENCE_SECONDS = 1.0  # without a reply before a node is pinged, and before a ping counts as lost
 PING_SECONDS = 0.5  # between two pings of a node that is down
+SILENT = f"no answer to PING within {PATIENCE_SECONDS:g} s"
 
 
 class Unresponsive(Exception):
@@ -24,20 +25,36 @@ class Liveness:
         self._pings: dict[str, asyncio.Task[bool]] = {}  # by node: one on its way serves all that wait
         self._down: dict[str, asyncio.Task[None]] = {}  # by node, whatever pings it until it answers again
 
-    async def guard(self, node: ClusterNode, call: Awaitable[Any]) -> Any:
-        """The result of `call`, a command on the node. Raises Unresponsive, and what the call raises."""
-        waiting = asyncio.ensure_future(call)
-        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to take it
+    async def guard(self, node: ClusterNode, call: Coroutine[Any, Any, Any]) -> Any:
+        """The result of `call`, a command on the node. Raises Unresponsive, and what the call raises.
+
+        Most calls are answered before anybody looks at their node, so only one that waits gets a task that does.
+        """
+        patience, looks = asyncio.timeout(None), list[asyncio.Task[None]]()
+        timer = asyncio.get_running_loop().call_later(
+            PATIENCE_SECONDS, lambda: looks.append(asyncio.create_task(self._look(node, patience)))
+        )
         try:
-            while not waiting.done():
-                if str(node.name) in self._down:
-                    raise Unresponsive(f"no answer to PING within {PATIENCE_SECONDS:g} s")
-                await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
-                if not waiting.done() and not await self._answers(node):
-                    self._mark_down(node)
-            return waiting.result()
+            if str(node.name) in self._down:
+                raise Unresponsive(SILENT)
+            async with patience:
+                return await call
+        except TimeoutError as error:
+            raise Unresponsive(SILENT) if patience.expired() else error from None
         finally:
-            waiting.cancel()
+            call.close()  # where it has not begun
+            timer.cancel()
+            for look in looks:
+                look.cancel()
+
+    async def _look(self, node: ClusterNode, patience: asyncio.Timeout) -> None:
+        """Ends the patience with a node once it answers no PING."""
+        while str(node.name) not in self._down:
+            if await self._answers(node):
+                await asyncio.sleep(PATIENCE_SECONDS)
+            else:
+                self._mark_down(node)
+        patience.reschedule(asyncio.get_running_loop().time())
 
     def close(self) -> None:
         """Cancels its pings, and its looks at nodes that are down."""
