@@ -45,8 +45,8 @@ from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.worker.runtime import Runtime
 
-STREAM_RETRY = 0.5  # seconds
 LOCAL = "async_local"  # mode: on this shard alone, without holding Redis
+PATIENT = {"mode": LOCAL, "ExecutionMaxIdleTime": 600_000}  # ms: waits for locks, slots that move, other shards
 BESIDE = {"mode": LOCAL, "concurrency": 16}  # runs of one function: none keeps state that another meets half made
 Step: TypeAlias = Callable[[Any], Awaitable[Any]]
 DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rename_from", "rename_to", "copy_to", "set"]
@@ -137,14 +137,14 @@ def _register_readers(builder: Callable[..., Any], shard: Shard) -> None:
         prefix="answer:*", eventTypes=["keymiss"], commands=["get"], privileged=True, **BESIDE
     )
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(shard.settling.settle).register(
-        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, **BESIDE
+        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, **BESIDE | PATIENT
     )
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(shard.models.arrived).register(
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, **BESIDE
     )
     entry = shard.journal.logged("an entry of a stream", shard.waited_for.counted(shard.streams.entry), entry_of)
     builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
-        prefix=keys.INGEST_STREAMS + "*", mode=LOCAL, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
+        prefix=keys.INGEST_STREAMS + "*", onFailedPolicy="retry", onFailedRetryInterval=0.5, **PATIENT
     )
 
 

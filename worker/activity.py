@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -101,24 +102,16 @@ class Activity:
             time.sleep(BEAT_EVERY)
 
 
+@dataclass(eq=False)
 class Stepping:
     """Awaits what a function gave, and shows each of its steps, which alone can hold the loop."""
 
-    def __init__(
-        self,
-        activity: Activity,
-        awaitable: Awaitable[Any],
-        name: bytes,
-        request: int,
-        seconds: float,
-        on_step: Callable[[], None],
-    ) -> None:
-        self._activity = activity
-        self._awaitable = awaitable
-        self._name = name
-        self._request = request
-        self._seconds = seconds  # for one step
-        self._on_step = on_step  # before each
+    _activity: Activity
+    _awaitable: Awaitable[Any]
+    _name: bytes
+    _request: int
+    _seconds: float  # for one step
+    _on_step: Callable[[], None]  # before each
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps: Any = self._awaitable.__await__()

@@ -35,30 +35,24 @@ class Runtime(Protocol):
         With the rights of the client the function runs for; with those of who registered it when it is privileged or
         runs for no client.
         """
-        ...
 
     async def calls(self, commands: Sequence[Sequence[Argument]], quiet: bool = False) -> list[Reply | Exception]:
         """Runs several in one tick, in order: replicas and AOF see their writes as one MULTI. Errors are items.
 
         `quiet`: this session hears no events of what these write, where they run with its rights.
         """
-        ...
 
     async def demand(self, *commands: Sequence[Argument]) -> None:
         """Raises redis.ResponseError (NOPERM) unless the client this runs for may run all of these; runs none."""
-        ...
 
     async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
         """Says of each whether the client may run it, for what is only left out."""
-        ...
 
     def hashtag(self) -> str:
         """The tag of this shard now (lowest slot it owns, '06S' for slot 0 and outside cluster mode)."""
-        ...
 
     def role(self) -> str:
         """'master' or 'replica'."""
-        ...
 
     def watch(
         self,
@@ -71,7 +65,6 @@ class Runtime(Protocol):
         `changed` gets events in order, batched; `resync(reason)` says that everything may differ (also once
         at the start), so scan. Both are awaited one after another, never at once.
         """
-        ...
 
     async def run_model(
         self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
@@ -81,47 +74,36 @@ class Runtime(Protocol):
         Returns all that it gives, by name. Raises redis.ResponseError when there is no such model, it lacks one of
         `outputs`, or it fails.
         """
-        ...
 
     def model_tag(self, key: str) -> str | None:
         """The TAG of the model stored at `key`; None: there is none, or it is not loaded."""
-        ...
 
     def models_above(self, size: int) -> list[str]:
         """Keys of models that lie in files of more bytes."""
-        ...
 
     async def copy_model(self, key: str, to: str) -> None:
         """Stores the model at `key` under `to` as well, on that other master that has the slot of `to`.
 
         Raises redis.ResponseError where there is no such model here, or the other shard does not take it.
         """
-        ...
 
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         """Runs a command on every other master at once, in the order of their slots; a failed one is an exception."""
-        ...
 
     def owns(self, key: str) -> bool:
         """Whether the key's slot is this shard's, as far as is known."""
-        ...
 
     async def on_owner(self, key: str, *args: Argument) -> Reply:
         """A command on that other master that has the key's slot. Raises redis.ResponseError, also where none has."""
-        ...
 
     def progress(self) -> None:
         """Says that a part of a long piece of work is done: the client of this trigger has its whole deadline again."""
-        ...
 
     def shown(self, name: str) -> AbstractContextManager[None]:
         """The module sees that this is under way: should the worker end, INFO's worker_last_running names it."""
-        ...
 
     def log(self, text: str, level: str = "notice") -> None:
         """A line in the Redis log; level is debug, verbose, notice or warning."""
-        ...
 
     def stat(self, name: str, value: int | float | str) -> None:
         """Shows a number in `INFO shardqa`."""
-        ...

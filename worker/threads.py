@@ -16,7 +16,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -148,8 +148,15 @@ class Threads:
         return Stepping(self.activity, awaitable, name, request, self.stall + 2 * PULSE, self._move)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in the loop and waits for it; for threads of the pool."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+        """Runs a coroutine in the loop and waits for it; for threads of the pool, which may be interrupted."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            while not wait([future], PULSE).done:  # a thread within C hears of nothing
+                pass
+        except Cancelled:
+            future.cancel()
+            raise
+        return future.result()
 
     def in_loop(self) -> bool:
         return threading.current_thread() is self._thread

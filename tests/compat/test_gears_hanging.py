@@ -117,6 +117,39 @@ def test_a_run_of_a_script_has_its_deadline_for_each_record(client: Redis) -> No
     assert info(client)["worker_restarts"] == before
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "async def f(r): return await createFuture()",
+        "def f(r): return createFuture()",
+        "async def f(r):\n    try: await createFuture()\n    finally: await createFuture()",
+    ],
+    ids=["coroutine", "future", "coroutine that swallows its end once"],
+)
+def test_what_a_script_awaits_has_the_deadline_of_its_record(client: Redis, function: str) -> None:
+    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "1000")
+    code = f"{function}\nGB('PythonReader').map(f).run(lambda: iter([1, 2]))"
+    id = send(client, "RG.PYEXECUTE", code, "UNBLOCKING")
+    running = ["executionId", id, "status", "running", "registered", 0]
+    wait_until(lambda: running not in send(client, "RG.DUMPEXECUTIONS"), "it has ended")
+    results, errors = send(client, "RG.GETRESULTS", id)
+    assert results == []
+    assert [error.startswith("TIMEOUT the function was stopped: it ran too long") for error in errors] == [True, True]
+
+
+def test_a_function_that_waits_for_a_coroutine_ends_at_its_deadline_and_costs_no_worker(client: Redis) -> None:
+    before = info(client)["worker_restarts"]
+    code = """
+async def never(r): return await createFuture()
+GB('CommandReader').map(never).register(hook='hget', mode='async_local')
+GB('CommandReader').map(lambda r: call_next(*r[1:])).register(hook='hget', mode='async_local')
+"""
+    send(client, "RG.PYEXECUTE", code)
+    assert "answer in time" in error_of(client, "HGET", "h", "f")
+    wait_until(lambda: sum(one["numAborted"] for one in registrations(client)) == 1, "the outer hook has ended")
+    assert info(client)["worker_restarts"] == before
+
+
 def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(node: Node, client: Redis) -> None:
     before = info(client)["worker_restarts"]
     assert error_of(client, "RG.PYEXECUTE", f"x = 1\n{IN_C}", "ID", "script")

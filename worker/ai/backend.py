@@ -70,18 +70,15 @@ class Model(Protocol):
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         """Runs the model once; inputs and outputs are in the order of `inputs` and `outputs`. Raises ModelError."""
-        ...
 
     def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         """Returns for each output its dimensions that are as long as these inputs' dimension 1; None: it does not say.
 
         Raises ModelError for an input that can't be padded.
         """
-        ...
 
     def options(self) -> Any:
         """Returns a handle for one run: `terminate(options)` stops that run from another thread."""
-        ...
 
     def terminate(self, options: Any) -> None: ...
 

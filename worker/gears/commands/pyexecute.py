@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from dataclasses import dataclass
 
 from shardqa.worker import resp
 from shardqa.worker.gears.cluster.distribution import Distribution
@@ -14,22 +15,15 @@ from shardqa.worker.gears.sessions.script import Script, parse_script
 from shardqa.worker.gears.sessions.sessions import Sessions
 
 
+@dataclass(eq=False)
 class PyExecute:
     """The command RG.PYEXECUTE. Loop's thread only."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        distribution: Distribution,
-        executor: Executor,
-        requirements: Requirements,
-        log: WorkerLog,
-    ) -> None:
-        self._sessions = sessions
-        self._distribution = distribution
-        self._executor = executor
-        self._requirements = requirements
-        self._log = log
+    _sessions: Sessions
+    _distribution: Distribution
+    _executor: Executor
+    _requirements: Requirements
+    _log: WorkerLog
 
     def table(self) -> dict[str, RgCommand]:
         return {"RG.PYEXECUTE": RgCommand(self._execute, 0, None, binary=True)}

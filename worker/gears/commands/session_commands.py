@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,13 @@ from shardqa.worker.gears.settings import WorkerSettings
 USAGE = "RG.PYDUMPSESSIONS [TS|DEAD] [VERBOSE] [CODE] [SESSIONS id…]"
 
 
+@dataclass(eq=False)
 class SessionCommands:
-    def __init__(
-        self,
-        sessions: Sessions,
-        registrations: Registrations,
-        requirements: Requirements,
-        profiles: Profiles,
-        at_work: Callable[[], list[Session]],
-    ) -> None:
-        """`at_work` gives the sessions whose executions run."""
-        self._sessions = sessions
-        self._registrations = registrations
-        self._requirements = requirements
-        self._profiles = profiles
-        self._at_work = at_work
+    _sessions: Sessions
+    _registrations: Registrations
+    _requirements: Requirements
+    _profiles: Profiles
+    _at_work: Callable[[], list[Session]]  # whose executions run
 
     def table(self) -> dict[str, RgCommand]:
         return {

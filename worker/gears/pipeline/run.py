@@ -63,25 +63,26 @@ class Run(Breakable):
         self.task: asyncio.Task[Any] | None = None
         self.profile: Callable[[], AbstractContextManager[None]] | None = None  # around what its steps compute
         self.on_progress: Callable[[], None] | None = None  # tells the module that a part of its work is done
-        self._progressed = time.monotonic()
+        self.progressed = time.monotonic()
         self.on_release: Callable[[], None] | None = None  # tells the module that nothing needs these rights any more
-        self._holders = 1  # whoever answers the request, and each run of it that goes on beyond; loop's thread only
+        self.holders = 1  # whoever answers the request, and each run of it that goes on beyond; loop's thread only
 
     def hold(self) -> None:
         """Keeps the run's rights beyond its reply; each `hold` needs a `release`. Loop's thread."""
-        self._holders += 1
+        self.holders += 1
 
     def release(self) -> None:
-        self._holders -= 1
-        if self._holders == 0 and self.on_release is not None:
+        self.holders -= 1
+        if self.holders == 0 and self.on_release is not None:
             self.on_release()
 
     def progress(self) -> None:
         """Notes that a part of the work is done. The module is told now and then, whatever their number."""
         now = time.monotonic()
-        if self.on_progress is not None and now - self._progressed > PROGRESS_EVERY:
-            self._progressed = now
-            self.on_progress()
+        if now - self.progressed > PROGRESS_EVERY:
+            self.progressed = now
+            if self.on_progress is not None:
+                self.on_progress()
 
     def cancel(self) -> None:
         """Stops the run as soon as possible. Any thread."""

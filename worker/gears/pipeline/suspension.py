@@ -2,13 +2,15 @@
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from shardqa.worker.gears.pipeline.run import Run
-from shardqa.worker.threads import Cancelled
+from shardqa.worker.threads import PULSE, Cancelled
 
 AWAITED = 4000  # records of a chain that are awaited at once
 
@@ -88,7 +90,8 @@ async def result_of(run: Run, start: Callable[[], Any]) -> Result:
         if isinstance(result, Future):
             result = asyncio.wrap_future(result)
         if inspect.isawaitable(result):
-            result = await run.threads.stepping(result, run.name, run.request)
+            with within_deadline(run):
+                result = await run.threads.stepping(result, run.name, run.request)
         return result, None
     except asyncio.CancelledError:
         task = asyncio.current_task()
@@ -97,6 +100,39 @@ async def result_of(run: Run, start: Callable[[], Any]) -> Result:
         return None, RuntimeError("what the function awaited was cancelled")
     except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
         return None, error
+
+
+@contextmanager
+def within_deadline(run: Run) -> Iterator[None]:
+    """Ends what the task awaits in the block by Cancelled, once the run was at nothing for the seconds that it has.
+
+    Whoever swallows that is told again. A run() that the function awaits has deadlines of its own.
+    """
+    task, begun, cancels = asyncio.current_task(), time.monotonic(), 0
+    timer: asyncio.TimerHandle | None = None
+    assert task is not None
+
+    def look() -> None:
+        nonlocal timer, cancels
+        left = max(begun, run.progressed) + run.seconds - time.monotonic()
+        if left <= 0 and run.holders <= 1:
+            cancels += 1
+            task.cancel()
+        timer = run.threads.loop.call_later(max(left, PULSE), look)
+
+    if run.seconds:
+        timer = run.threads.loop.call_later(run.seconds, look)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if cancels and not run.cancelled and task.cancelling() == cancels:
+            raise Cancelled from None
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for _ in range(cancels):
+            task.uncancel()
 
 
 def waited(run: Run, awaitable: Awaitable[Any] | Future[Any]) -> Result:

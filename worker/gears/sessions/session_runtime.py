@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,26 +21,17 @@ from shardqa.worker.statistics import WorkerStatistics
 Log = Callable[[str, str], None]
 
 
+@dataclass(eq=False)
 class SessionRuntime:
     """Implements runtime.Runtime; calls have the rights of `Session.rights_now`."""
 
-    def __init__(
-        self,
-        session: Session,
-        calls: Calls,
-        cluster: Cluster,
-        models: FunctionRuns,
-        statistics: WorkerStatistics,
-        log: Log,
-        activity: Activity,
-    ) -> None:
-        self._activity = activity
-        self._session = session
-        self._calls = calls
-        self._cluster = cluster
-        self._models = models
-        self._statistics = statistics
-        self._log = log
+    _session: Session
+    _calls: Calls
+    _cluster: Cluster
+    _models: FunctionRuns
+    _statistics: WorkerStatistics
+    _log: Log
+    _activity: Activity
 
     async def call(self, *args: Argument) -> Reply:
         return first(await self.calls([args]))
