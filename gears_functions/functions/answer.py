@@ -8,7 +8,7 @@ an answer never outlives the text it came from.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -58,31 +58,21 @@ class Phases:
         return {**self.us, "total": round((perf_counter() - self._start) * 1e6)}
 
 
+@dataclass(eq=False)
 class Answer:
     """The worker's loop only; the network runs in the model's own thread."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        tokenizer: Tokenizer,
-        sync: KeyspaceSync,
-        epochs: ShardEpochs,
-        rankings: Rankings,
-        copies: ModelSync,
-        timings: Timings,
-        override_reply: Callable[[bytes], None],
-    ) -> None:
-        self._runtime = runtime
-        self._tokenizer = tokenizer
-        self._sync = sync
-        self._epochs = epochs
-        self._rankings = rankings
-        self._copies = copies
-        self._timings = timings
-        self._override_reply = override_reply
-        # Stage -> what was read of each passage, by its key.
-        self._stages: LRUCache[Stage, dict[str, PassageReading]] = LRUCache(STAGES_KEPT)
-        self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
+    _runtime: Runtime
+    _tokenizer: Tokenizer
+    _sync: KeyspaceSync
+    _epochs: ShardEpochs
+    _rankings: Rankings
+    _copies: ModelSync
+    _timings: Timings
+    _override_reply: Callable[[bytes], None]
+    # Stage -> what was read of each passage, by its key.
+    _stages: LRUCache[Stage, dict[str, PassageReading]] = field(default_factory=lambda: LRUCache(STAGES_KEPT))
+    _stores: set[asyncio.Task[None]] = field(default_factory=set)  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
         """Answers the client whose GET missed. Raises the fault to reply."""

@@ -8,6 +8,7 @@ Replies when the document is searchable. Any other writer's `doc:` hash is seen 
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -27,23 +28,16 @@ from shardqa.worker.runtime import Runtime
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
 
 
+@dataclass(eq=False)
 class Ingest:
     """The worker's loop only."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        lock: DocumentLock,
-        writer: DocumentWriter,
-        removal: Removal,
-        settle: Callable[[dict[str, Any]], Coroutine[Any, Any, bool]],
-    ) -> None:
-        self._runtime = runtime
-        self._lock = lock
-        self._writer = writer
-        self._removal = removal
-        self._settle = settle
-        self._tasks: set[asyncio.Task[Any]] = set()  # documents on their way in, whether or not a client waits
+    _runtime: Runtime
+    _lock: DocumentLock
+    _writer: DocumentWriter
+    _removal: Removal
+    _settle: Callable[[dict[str, Any]], Coroutine[Any, Any, bool]]
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)  # documents on their way in, whoever leaves
 
     async def ingest(self, record: Record) -> str:
         if len(record) < 2:

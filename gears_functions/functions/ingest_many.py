@@ -11,7 +11,7 @@ worker's loop only.
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -43,25 +43,17 @@ class Sent:
     digest: str
 
 
+@dataclass(eq=False)
 class IngestMany:
     """The worker's loop only."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        sync: KeyspaceSync,
-        lock: DocumentLock,
-        writer: DocumentWriter,
-        new: NewDocuments,
-        ingest: Ingest,
-    ) -> None:
-        self._runtime = runtime
-        self._sync = sync
-        self._lock = lock
-        self._writer = writer
-        self._new = new
-        self._ingest = ingest
-        self._tasks: set[asyncio.Task[dict[str, Written]]] = set()  # what has begun is finished, whoever leaves
+    _runtime: Runtime
+    _sync: KeyspaceSync
+    _lock: DocumentLock
+    _writer: DocumentWriter
+    _new: NewDocuments
+    _ingest: Ingest
+    _tasks: set[asyncio.Task[dict[str, Written]]] = field(default_factory=set)  # they end, whoever leaves
 
     async def ingest(self, record: Record) -> str:
         key, packed = arguments.words(record, USAGE, 2, 2)

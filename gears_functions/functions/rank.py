@@ -8,6 +8,7 @@ A view is the part of a filter that hides (shardqa/filters.py): what is counted 
 """
 
 from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic, perf_counter
 
 import orjson
@@ -25,24 +26,16 @@ from shardqa.rounds import BridgeReply, RankReply, StatisticsArgument, TermsRepl
 from shardqa.worker.runtime import Runtime
 
 
+@dataclass(eq=False)
 class Rank:
     """The worker's loop only."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        tokenizer: Tokenizer,
-        sync: KeyspaceSync,
-        terms: ShardTerms,
-        rankings: Rankings,
-        timings: Timings,
-    ) -> None:
-        self._runtime = runtime
-        self._tokenizer = tokenizer
-        self._sync = sync
-        self._terms = terms
-        self._rankings = rankings
-        self._timings = timings
+    _runtime: Runtime
+    _tokenizer: Tokenizer
+    _sync: KeyspaceSync
+    _terms: ShardTerms
+    _rankings: Rankings
+    _timings: Timings
 
     async def terms(self, record: Record) -> str:
         corpus, text, *view = arguments.words(record, "Terms <corpus> <question> [<view>]", 2, 3)

@@ -5,6 +5,7 @@ are never written: the hash may be gone or another by now, and the next event te
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 from redis import ResponseError
@@ -31,24 +32,16 @@ SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of
 REMOVALS = ("del", "expired", "evicted", "rename_from")
 
 
+@dataclass(eq=False)
 class Settling:
-    def __init__(
-        self,
-        runtime: Runtime,
-        sync: KeyspaceSync,
-        lock: DocumentLock,
-        writer: DocumentWriter,
-        removal: Removal,
-        questions: ActiveQuestions,
-    ) -> None:
-        self._runtime = runtime
-        self._sync = sync
-        self._lock = lock
-        self._writer = writer
-        self._removal = removal
-        self._questions = questions
-        self._refused: dict[str, None] = {}  # keys of documents that Redis let be written in part at most
-        self._settling: asyncio.Task[None] | None = None  # these, one after another
+    _runtime: Runtime
+    _sync: KeyspaceSync
+    _lock: DocumentLock
+    _writer: DocumentWriter
+    _removal: Removal
+    _questions: ActiveQuestions
+    _refused: dict[str, None] = field(default_factory=dict)  # documents' keys that were written in part at most
+    _settling: asyncio.Task[None] | None = None  # these, one after another
 
     async def settle(self, event: dict[str, Any]) -> bool:
         """Returns whether passages were written."""

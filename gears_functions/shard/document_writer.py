@@ -40,23 +40,17 @@ class Written:
     epoch: int
 
 
+@dataclass(eq=False)
 class DocumentWriter:
-    def __init__(
-        self,
-        runtime: Runtime,
-        tokenizer: Tokenizer,
-        sync: KeyspaceSync,
-        epochs: ShardEpochs,
-        lock: DocumentLock,
-        questions: ActiveQuestions,
-    ) -> None:
-        self._runtime = runtime
-        self._tokenizer = tokenizer
-        self._sync = sync
-        self._epochs = epochs
-        self._lock = lock
-        self._questions = questions
-        self.quarantine = Quarantine(runtime)
+    _runtime: Runtime
+    _tokenizer: Tokenizer
+    _sync: KeyspaceSync
+    _epochs: ShardEpochs
+    _lock: DocumentLock
+    _questions: ActiveQuestions
+
+    def __post_init__(self) -> None:
+        self.quarantine = Quarantine(self._runtime)
 
     async def put(
         self, key: str, doc: keys.DocKey, fields: Fields, before: Stored, *first: tuple[Argument, ...]

@@ -11,6 +11,7 @@ Masters write; the worker's loop only.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from redis import ResponseError
 
@@ -30,16 +31,14 @@ IDLE = 0.5  # seconds between looks for something to do
 FAILED = 5.0  # seconds after a fault: an index that is being read, a model or slot on its way, memory that is full
 
 
+@dataclass(eq=False)
 class Encoding:
-    def __init__(
-        self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, questions: ActiveQuestions, encoder: ShardEncoder
-    ) -> None:
-        self._runtime = runtime
-        self._sync = sync
-        self._lexical = lexical
-        self._questions = questions
-        self._encoder = encoder
-        self._worked = set[str]()  # corpora that got vectors since their epochs were raised last
+    _runtime: Runtime
+    _sync: KeyspaceSync
+    _lexical: Marks
+    _questions: ActiveQuestions
+    _encoder: ShardEncoder
+    _worked: set[str] = field(default_factory=set)  # corpora that got vectors since their epochs were raised last
 
     def follow(self) -> None:
         """Starts with the session and ends with it: what a watch awaits is cancelled then."""

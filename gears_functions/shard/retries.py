@@ -5,7 +5,7 @@ Whoever owns the index gives the callback that reads passages. The worker's loop
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from redis import ResponseError
 
@@ -29,23 +29,18 @@ class Settlement:
     is_scan_due: bool  # a scan began while slots were on their way, and may have missed their keys
 
 
+@dataclass(eq=False)
 class ShardRetries:
-    def __init__(
-        self,
-        runtime: Runtime,
-        epochs: ShardEpochs,
-        on_settlement: Callable[[Settlement], Awaitable[set[str]]],
-        corpora: Callable[[], Iterable[str]],
-    ) -> None:
-        """`on_settlement` brings the index up to date and returns the corpora that changed; `corpora` are all in it."""
-        self._runtime = runtime
-        self._epochs = epochs
-        self._on_settlement = on_settlement
-        self._corpora = corpora
-        self._moving: dict[int, set[str]] = {}  # slot between shards -> passages of it that could not be read
-        self._unraised: set[str] = set()  # corpora that changed, and whose epoch Redis did not let us raise
-        self._unseen = frozenset[int]()  # slots on their way when a scan began: it may have missed their keys
-        self._task: asyncio.Task[None] | None = None  # sees to these three once slots have settled
+    """`on_settlement` brings the index up to date and returns the corpora that changed; `corpora` are all in it."""
+
+    _runtime: Runtime
+    _epochs: ShardEpochs
+    _on_settlement: Callable[[Settlement], Awaitable[set[str]]]
+    _corpora: Callable[[], Iterable[str]]
+    _moving: dict[int, set[str]] = field(default_factory=dict)  # slot between shards -> its passages not read yet
+    _unraised: set[str] = field(default_factory=set)  # corpora that changed, and whose epoch Redis did not let us raise
+    _unseen: frozenset[int] = frozenset()  # slots on their way when a scan began: it may have missed their keys
+    _task: asyncio.Task[None] | None = None  # sees to these three once slots have settled
 
     def wait_for_slot(self, name: str) -> None:
         """Has a passage read once its slot is this shard's: a restored key shows before that, and can't be read yet."""
