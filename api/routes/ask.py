@@ -15,7 +15,7 @@ from shardqa.api.gate import operation
 from shardqa.api.reply_cache import CachedRoute
 from shardqa.api.requests import JSON, as_json, until_disconnect
 from shardqa.api.state import Shared, State
-from shardqa.config import MAX_K, MAX_N_BEST
+from shardqa.checks import MAX_K, MAX_N_BEST
 from shardqa.http_schema import Answers, Asked, Question, Questions
 from shardqa.schema import Answer, Step
 

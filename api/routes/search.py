@@ -9,7 +9,7 @@ from shardqa import filters
 from shardqa.api.gate import Route, operation
 from shardqa.api.requests import JSON, as_json, until_disconnect
 from shardqa.api.state import Shared
-from shardqa.config import MAX_K
+from shardqa.checks import MAX_K
 from shardqa.http_schema import Explain, Search
 from shardqa.schema import Explanation, SearchResult
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.files.composer import Composer
 from shardqa.files.source_file import Item, SourceFile
 from shardqa.places import Mark, Place

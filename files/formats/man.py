@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory, TemporaryFile
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer
 from shardqa.files.formats import html

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from pylatexenc.latex2text import LatexNodes2Text
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.files.composer import Composer, one_line
 from shardqa.files.formats.faults import readable
 from shardqa.files.source_file import Item, SourceFile

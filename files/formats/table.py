@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, count, islice
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.files.composer import Composer, cells_of, one_line, sentence
 from shardqa.files.formats import header

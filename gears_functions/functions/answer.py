@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from shardqa import checks, keys
-from shardqa.config import MAX_K, MAX_N_BEST
+from shardqa.checks import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import named_rows
 from shardqa.gears_functions.passage_reading import Loaded, PassageReading, loaded, reading_of

@@ -3,9 +3,12 @@
 from hashlib import blake2b
 
 from shardqa import keys
-from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
 from shardqa.errors import BadDocument, BadLimit, BadQuestion, DocumentTooLarge, QuestionTooLong
 
+MAX_K = 100  # passages read per question; each costs one run of the reader
+MAX_N_BEST = 20  # candidates a shard keeps in its answer
+MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 128 word pieces is looked at
+MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 BOUNDS = {"title": 512, "source": 4_096, "origin": 4_096}  # UTF-8 bytes: a document's id, a path, may have as many
 
 

@@ -12,12 +12,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from shardqa import address
 from shardqa.answer_lines import AnswerWhen
+from shardqa.checks import MAX_K, MAX_N_BEST
 from shardqa.keys import SHIPPED_READER
-
-MAX_K = 100  # passages read per question; each costs one run of the reader
-MAX_N_BEST = 20  # candidates a shard keeps in its answer
-MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 128 word pieces is looked at
-MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 
 OPENINGS = ("openai", "feedback", "questions")  # routes of the API that a server has where it is told so
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
-from shardqa.checks import text_id
-from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
+from shardqa.checks import MAX_K, MAX_N_BEST, MAX_QUESTION, text_id
 from shardqa.filters import DocumentFilter
 from shardqa.schema import Answer, Corpora, Document, Ingested
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_serializer
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 
 MAX_PLACES = 16_000_000  # bytes of one document's places as JSON: a sheet of 50,000 rows of 7 cells has 12 million

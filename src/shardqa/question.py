@@ -8,7 +8,8 @@ from typing import Self, TypeAlias, TypedDict, Unpack
 from shardqa import checks, filters, keys, languages, spelling
 from shardqa.answer_forms import FormChoice, asks_for_several
 from shardqa.answer_lines import AnswerWhen
-from shardqa.config import MAX_K, MAX_N_BEST, Settings
+from shardqa.checks import MAX_K, MAX_N_BEST
+from shardqa.config import Settings
 from shardqa.errors import BadLimit
 from shardqa.filters import DocumentFilter
 

@@ -9,7 +9,8 @@ import pytest
 from shardqa.api import connection_limits, http_protocol, limits
 from shardqa.api.routes import documents
 from shardqa.api.routes.documents import MAX_DOCUMENTS
-from shardqa.config import MAX_DOCUMENT, Settings
+from shardqa.checks import MAX_DOCUMENT
+from shardqa.config import Settings
 from shardqa.files import reader_process
 from shardqa.http_schema import MAX_QUESTIONS
 from shardqa.schema import Answer

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from shardqa import checks, filters, keys
-from shardqa.config import MAX_QUESTION
+from shardqa.checks import MAX_QUESTION
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
 from shardqa.engine.stored_words import StoredWords

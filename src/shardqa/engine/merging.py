@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from shardqa import languages, metadata
 from shardqa.answer_lines import DOUBTED, UNHEARD, Lines
-from shardqa.config import MAX_N_BEST
+from shardqa.checks import MAX_N_BEST
 from shardqa.engine import absence, showing
 from shardqa.keys import DocumentName
 from shardqa.models import metrics

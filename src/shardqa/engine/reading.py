@@ -19,7 +19,8 @@ from typing import NamedTuple, TypeAlias
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
-from shardqa.config import MAX_K, Settings
+from shardqa.checks import MAX_K
+from shardqa.config import Settings
 from shardqa.engine import forms, parts
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import ScoredSpan, candidates_of, is_quoted, lines_of, scored

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from shardqa.config import MAX_DOCUMENT, MAX_QUESTION, Settings
+from shardqa.checks import MAX_DOCUMENT, MAX_QUESTION
+from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.engine.connections import Argument, Reply, Shards
 from shardqa.errors import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.files import folders
 from shardqa.files.formats import html, markdown

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.gears_functions import splitting
 from shardqa.gears_functions.document_hash import FIELDS, Fields, encoded, from_hash, from_words
