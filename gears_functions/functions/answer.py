@@ -8,7 +8,7 @@ an answer never outlives the text it came from.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -27,7 +27,7 @@ from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
 from shardqa.gears_functions.shard.timings import Timings
 from shardqa.models import reader
-from shardqa.models.reading_record import ShardReading, SpanRecord
+from shardqa.models.reading_record import ShardReading, SpanRecord, kept
 from shardqa.models.scoring import Scoring, lag
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa.worker.runtime import Runtime
@@ -85,8 +85,9 @@ class Answer:
         self._check(ask)
         reading = await self._answer(ask)
         self._timings.add({f"answer_{phase}": us for phase, us in reading.us.items()})
-        self._override_reply(reading.json())
-        self._store(key, ask, replace(reading, cached=True))
+        json = reading.json()
+        self._override_reply(json)
+        self._store(key, ask, reading.epoch, kept(json))
 
     def request_of(self, event: dict[str, Any]) -> str:
         """Describes a request for the log."""
@@ -250,16 +251,16 @@ class Answer:
 
     # ---- storing
 
-    def _store(self, key: str, ask: keys.AnswerKey, reading: ShardReading) -> None:
-        task = asyncio.create_task(self._set(key, ask, reading))
+    def _store(self, key: str, ask: keys.AnswerKey, epoch: int, value: bytes) -> None:
+        task = asyncio.create_task(self._set(key, ask, epoch, value))
         self._stores.add(task)
         task.add_done_callback(self._stores.discard)
 
-    async def _set(self, key: str, ask: keys.AnswerKey, reading: ShardReading) -> None:
+    async def _set(self, key: str, ask: keys.AnswerKey, epoch: int, value: bytes) -> None:
         await asyncio.sleep(STORE_AFTER)
-        if ask.epoch != reading.epoch or not self._epochs.is_current(ask.corpus, ask.tag, reading.epoch):
+        if ask.epoch != epoch or not self._epochs.is_current(ask.corpus, ask.tag, epoch):
             return
-        (reply,) = await self._runtime.calls([("SET", key, reading.json(), "EX", ANSWER_SECONDS)])
+        (reply,) = await self._runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
             self._runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
