@@ -1,7 +1,8 @@
 """Vectors of passages and questions: rows in, whole numbers out. Pure functions on numpy arrays, no state, any thread.
 
-An encoder gives each text a vector of length 1; the network itself stores it in STEPS a unit, int8. Products of such
-vectors are sums of whole numbers, exact in float32 in any order: a passage is as near to a question on every shard.
+An encoder gives each text a vector of length 1; the network itself stores it in STEPS a unit, int8. A question's is
+kept so, a passage's in four bits a number. Products are sums of whole numbers, exact in float32 in any order: a passage
+is as near to a question on every shard.
 A passage has a vector of its whole and one of each part, a few sentences: the mean of their tokens' states, which have
 seen the whole (late chunking, Günther and others 2024, arXiv 2409.04701). It costs no second run of the network.
 """
@@ -36,10 +37,14 @@ OUTPUT = "embedding"  # the network's output, int8 [batch, WIDTH]
 STATES = "states"  # its other one, float32 [batch, sequence, WIDTH]: of each token
 OUTPUTS = {OUTPUT: "int8", STATES: "float"}  # their types
 WIDTH = 384  # numbers of a vector
-BITS = 7  # of each that are kept: the lowest, worth 1 / 400, changes no figure of retrieval
 STEPS = 400
 """Whole numbers in a unit: an entry of a vector of length 1 is 0.05 on average, and 127 / 400 holds all but a few in a
-million. 384 * 127 * 127 is below 2^24, so that float32 holds every sum of products exactly."""
+million."""
+
+HALF = WIDTH // 2  # bytes of a passage's vector: four bits a number, of the first half the lower ones
+STEP = 6  # of these numbers, in those of the network: LEVELS of them hold all but one in sixty
+LEVELS = 16
+FORM = b"\4"  # in front of vectors of four bits; those of seven, which an older version wrote, are read
 
 MAX_TOKENS = 256  # wordpieces of a text, [CLS] and [SEP] included: the encoder was trained on no more
 PART = 40  # wordpieces of a part, at most; a longer sentence is a part of its own
@@ -89,9 +94,10 @@ def _parts(text: str, pieces: PassageTokens) -> NDArray[np.int64]:
     return np.array([*parts, len(pieces)])
 
 
-def cosine(product: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Returns how near vectors are, -1 to 1 but for rounding, from the exact product of their whole numbers."""
-    return product.astype(np.float64) / (STEPS * STEPS)
+def packed(numbers: NDArray[np.int8]) -> bytes:
+    """Returns vectors [n, WIDTH] in four bits a number, HALF bytes each; docs/decisions.md has what they find."""
+    levels = np.clip(numbers // STEP + LEVELS // 2, 0, LEVELS - 1).astype(np.uint8)
+    return (levels[:, :HALF] | levels[:, HALF:] << 4).tobytes()
 
 
 def label(name: str, digest: str) -> str:
@@ -112,30 +118,32 @@ def text_digest(title: str, text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """A passage's vectors as its hash in Redis keeps them: 8 bytes of encoder, 8 of text, then seven bits a number.
-
-    Eight bits a number find the same.
-    """
+    """A passage's vectors as its hash in Redis keeps them: 8 bytes of encoder, 8 of text, the form, then `packed`."""
 
     encoder: str  # the first quarter of the network's SHA-256, hex
     digest: bytes  # of the text that they were made of: of another text they say nothing
-    vectors: bytes  # int8 [vectors, WIDTH], even numbers
+    vectors: bytes  # `packed`
 
     @classmethod
     def of(cls, encoder: str, title: str, text: str, output: NDArray[np.int8]) -> StoredVectors:
-        """Returns the vectors that a network gave a text, each number rounded to an even one."""
-        even = np.minimum((output.astype(np.int16) + 1) & -2, 126).astype(np.int8)
-        return cls(encoder, text_digest(title, text), even.tobytes())
+        """Returns the vectors that a network gave a text."""
+        return cls(encoder, text_digest(title, text), packed(output))
 
     def packed(self) -> bytes:
-        bits = np.unpackbits(np.frombuffer(self.vectors, np.uint8)[:, None], axis=1)[:, :BITS]
-        return bytes.fromhex(self.encoder) + self.digest + np.packbits(bits).tobytes()
+        return bytes.fromhex(self.encoder) + self.digest + FORM + self.vectors
 
     @classmethod
     def unpack(cls, value: bytes) -> StoredVectors | None:
         """Returns the vectors in a field's value; None where these are none: any client may write the field."""
-        count, rest = divmod(len(value) - 16, WIDTH * BITS // 8)
-        if rest or not 0 < count <= MAX_TOKENS:
+        head, vectors = value[:16], value[17:] if value[16:17] == FORM and len(value) % 2 else _of_seven(value[16:])
+        if len(vectors) % HALF or not 0 < len(vectors) <= MAX_TOKENS * HALF:
             return None
-        bits = np.unpackbits(np.frombuffer(value, np.uint8, offset=16)).reshape(-1, BITS)
-        return cls(value[:8].hex(), value[8:16], np.packbits(bits, axis=1).tobytes())
+        return cls(head[:8].hex(), head[8:], vectors)
+
+
+def _of_seven(value: bytes) -> bytes:
+    """Returns vectors that an older version wrote, in seven bits a number; nothing where these are none."""
+    if len(value) % (WIDTH * 7 // 8):
+        return b""
+    bits = np.unpackbits(np.frombuffer(value, np.uint8)).reshape(-1, 7)
+    return packed(np.packbits(bits, axis=1).view(np.int8).reshape(-1, WIDTH))

@@ -12,13 +12,13 @@ from shardqa.gears_functions.index import vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.index.vectors import Vectors
-from shardqa.models.embedding import WIDTH, StoredVectors, text_digest
+from shardqa.models.embedding import HALF, WIDTH, StoredVectors, packed, text_digest
 from shardqa.statistics import ENOUGH, CorpusStatistics, QuestionVector, total
 
 DICE = np.random.default_rng(3)
 ENCODER, OTHER = "0123456789abcdef", "fedcba9876543210"
 TEXTS = {f"d{n}": f"the mill number {n} of {'Tarn' if n % 3 else 'Ostby'} stands by a river" for n in range(700)}
-VECTORS = {name: DICE.integers(-127, 128, (1 + n % 3, WIDTH)).astype(np.int8).tobytes() for n, name in enumerate(TEXTS)}
+VECTORS = {name: packed(DICE.integers(-127, 128, (1 + n % 3, WIDTH)).astype(np.int8)) for n, name in enumerate(TEXTS)}
 QUESTION = QuestionVector(ENCODER, DICE.integers(-127, 128, WIDTH).astype(np.int8).tobytes())
 ASKED = query("which mill stands in ostby")
 
@@ -37,7 +37,7 @@ def filled(names: list[str], encoded: set[str]) -> Index:
 
 
 def stored(name: str, encoder: str = ENCODER) -> StoredVectors:
-    return StoredVectors.of(encoder, "mill", TEXTS[name], np.frombuffer(VECTORS[name], np.int8).reshape(-1, WIDTH))
+    return StoredVectors(encoder, text_digest("mill", TEXTS[name]), VECTORS[name])
 
 
 def merged(shards: list[Index], limit: int = 50, filter_: str = "") -> list[tuple[str, float]]:
@@ -77,9 +77,12 @@ def test_compaction_keeps_every_vector_with_its_passage(monkeypatch: pytest.Monk
 
 def nearest(stored: bytes) -> float:
     """The cosine of the nearest of these vectors, by whole numbers; where the whole is far, of that."""
-    question = np.frombuffer(QUESTION.vector, np.int8).astype(np.int64)
-    cosines = (np.frombuffer(stored, np.int8).reshape(-1, WIDTH) @ question) / 160_000
-    return float(cosines.max() if cosines[0] >= vectors.FLOOR else cosines[0])
+    question, halves = np.frombuffer(QUESTION.vector, np.int8).astype(int), np.frombuffer(stored, np.uint8)
+    numbers = 2 * np.stack([halves & 15, halves >> 4]).astype(int).reshape(2, -1, HALF) - 15
+    sums = [int(one.ravel() @ question) for one in numbers.swapaxes(0, 1)]
+    lengths = [float(np.sqrt(np.float32((one**2).sum()))) for one in numbers.swapaxes(0, 1)]
+    cosines = [one / (400 * length) for one, length in zip(sums, lengths, strict=True)]
+    return max(cosines) if cosines[0] >= vectors.FLOOR else cosines[0]
 
 
 def test_a_passage_is_as_near_as_the_nearest_of_its_vectors_by_whole_numbers() -> None:
@@ -110,9 +113,10 @@ def test_vectors_that_come_and_go_leave_those_that_are_there(changes: list[tuple
 
 
 def test_the_largest_product_is_exact() -> None:
-    found, vector = Vectors(), np.full(WIDTH, -128, np.int8).tobytes()
-    found.put(0, ENCODER, vector)
-    assert found.cosines(ENCODER, vector, 1)[0] == WIDTH * 128 * 128 / 160_000
+    found, vector = Vectors(), np.full((1, WIDTH), -128, np.int8)
+    found.put(0, ENCODER, packed(vector))
+    length = np.sqrt(np.float32(WIDTH * 15 * 15))
+    assert found.cosines(ENCODER, vector.tobytes(), 1)[0] == WIDTH * 128 * 15 / (400 * float(length))
 
 
 def test_a_filter_changes_no_score() -> None:
@@ -173,16 +177,25 @@ def test_vectors_count_once_enough_passages_have_one() -> None:
     assert CorpusStatistics.parse(enough.compared(QUESTION).record()).near == QUESTION
 
 
-@pytest.mark.parametrize("value", [b"", b"x" * 16, b"x" * 351, b"x" * 353, b"x" * 400, b"x" * (16 + 257 * 336)])
-def test_a_field_that_is_no_vector_is_none(value: bytes) -> None:
-    assert StoredVectors.unpack(value) is None
+@pytest.mark.parametrize("length", [0, 16, 17, 351, 353, 416, 16 + 257 * 336, 17 + 257 * 192])
+def test_a_field_that_is_no_vector_is_none(length: int) -> None:
+    assert StoredVectors.unpack(b"\4" * length) is None
 
 
-def test_vectors_are_kept_as_they_were_but_for_the_lowest_bit() -> None:
+def test_vectors_are_kept_in_four_bits_a_number() -> None:
     numbers = np.resize(np.arange(-128, 128), (3, WIDTH)).astype(np.int8)
     kept = StoredVectors.of(ENCODER, "mill", "else", numbers)
     assert StoredVectors.unpack(kept.packed()) == kept
-    assert abs(np.frombuffer(kept.vectors, np.int8).astype(int) - numbers.ravel()).max() == 1
+    halves = np.frombuffer(kept.vectors, np.uint8).reshape(3, HALF)
+    levels = np.concatenate([halves & 15, halves >> 4], axis=1).astype(int)
+    assert abs(6 * levels - 45 - np.clip(numbers, -48, 47)).max() <= 3
+
+
+def test_vectors_of_seven_bits_are_read() -> None:
+    numbers = (np.resize(np.arange(-64, 64), (3, WIDTH)) * 2).astype(np.int8)
+    bits = np.unpackbits(numbers.view(np.uint8).reshape(-1, 1), axis=1)[:, :7]
+    older = bytes.fromhex(ENCODER) + text_digest("mill", "else") + np.packbits(bits).tobytes()
+    assert StoredVectors.unpack(older) == StoredVectors.of(ENCODER, "mill", "else", numbers)
 
 
 def test_nearness_never_takes_from_a_score_and_grows_with_what_words_can_add() -> None:
