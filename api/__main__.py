@@ -6,6 +6,7 @@ imports the app.
 
 import argparse
 import asyncio
+import gc
 import os
 import ssl
 import sys
@@ -105,6 +106,7 @@ def _processes() -> int:
 
 
 def _serve(settings: Settings, processes: int) -> None:
+    gc.disable()  # imports leave no garbage to look for; until the app starts
     import uvicorn
 
     from shardqa.api import logs, metrics

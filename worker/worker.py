@@ -225,6 +225,7 @@ class Worker:
         await asyncio.to_thread(self._functions.stored.wait_settled)
         versions = [str(frames.VERSION), str(os.getpid()), platform.python_version(), *backend.versions()]
         gc.freeze()  # what start and replays made stays: no collection walks through it again
+        gc.enable()
         gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTION)
         self._link.send_list(Type.READY, 0, versions)
         self._registry.watches.start()
