@@ -88,21 +88,36 @@ $(VENV)/stamp-toolchain: toolchain/pyproject.toml $(VENV)/stamp-models $(VENV)/s
 
 models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, which makes readers: torch and company
 
-PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q --dist loadgroup --no-loadscope-reorder
+UNITS  := tests/unit tests/deploy
+TOOLS  := toolchain/tests
 
-# tests mostly wait: more of them run at once than there are cores
+# Three runs side by side: a process collects and imports what its run needs, so that one alone loads torch. The longest
+# shows its progress, the others their output when they end.
+AT_ITS_END = log=$$(mktemp); $(1) >$$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
+
 test: setup-test format ## set up and run the tests of every house, JOBS=6 at once
-	@$(PYTEST) -m 'not slow' --durations=10
+	@$(MAKE) -s -j3 test-nodes test-units test-tools
+
+.PHONY: test-nodes test-units test-tools
+test-nodes:
+	@$(PYTEST) -n $(shell expr $(JOBS) - 2 \| 1) -m 'not slow' --durations=10 $(addprefix --ignore=,$(UNITS) $(TOOLS))
+
+test-units:
+	@$(call AT_ITS_END,$(PYTEST) -n 1 -m 'not slow' --durations=10 $(UNITS))
+
+test-tools:
+	@$(call AT_ITS_END,$(PYTEST) -n 0 -m 'not slow' --durations=10 $(TOOLS))
 
 # mypy has one thread, and the sanitizers' tests wait much: they run side by side
 test-rest: setup-test
-	@$(PYTEST) -m slow --durations=10
+	@$(PYTEST) -n $(JOBS) -m slow --durations=10
 	@$(MAKE) -s -j2 --output-sync=target types asan
 
 test-all: test test-rest coverage ## the same and what takes longer: tests marked slow, types, sanitizers, libraries of others, coverage
 
 coverage: setup-test ## the share of the Python that runs in the tests' own processes, traced
-	@$(PYTEST) -m 'not slow' --cov --cov-report=
+	@$(PYTEST) -n $(JOBS) -m 'not slow' --cov --cov-report=
 
 test-docs: setup-test ## sessions and programs of the docs as a reader has them: a fresh clone with make run, the wheel alone
 	@$(BIN)/python -m tests.docs.fresh

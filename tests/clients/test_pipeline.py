@@ -15,11 +15,6 @@ from shardqa.models import shipped
 from shardqa.models.pipeline import QuestionAnswering
 from tests.environments import interpreter_of
 
-pytest.importorskip("torch", reason="the oracle runs on torch, and so does the export of its checkpoint")
-from shardqa_toolchain.conversion.checked import Check
-from shardqa_toolchain.conversion.dequantize import dequantize
-from shardqa_toolchain.conversion.export import export
-
 HERE = Path(__file__).parent
 SEEDS = HERE.parents[1] / "seeds"
 PACKAGES = ["transformers==4.57.6"]
@@ -37,6 +32,10 @@ def python() -> Path:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped reader's weights, for torch."""
+    pytest.importorskip("torch", reason="the oracle runs on torch, and so does the export of its checkpoint")
+    from shardqa_toolchain.conversion.checked import Check
+    from shardqa_toolchain.conversion.dequantize import dequantize
+
     folder = tmp_path_factory.mktemp("checkpoint") / "reader"
     dequantize(shipped.folder(), folder, Check(limit=20))
     return folder
@@ -45,6 +44,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def reader(checkpoint: Path) -> QuestionAnswering:
     """The shipped reader's weights, for onnxruntime."""
+    from shardqa_toolchain.conversion.checked import Check
+    from shardqa_toolchain.conversion.export import export
+
     folder = checkpoint.parent / "float32"
     export(checkpoint, folder, check=Check(limit=20))
     return shardqa.pipeline("question-answering", folder)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from redis import Redis, ResponseError
 
 from tests.nodes import Node, wait_until
 
-pytest.importorskip("torch", reason="scripts are TorchScript")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="scripts are TorchScript")
 onnx_models = pytest.importorskip("tests.onnx_models", reason="the model of these tests is made with onnx")
 
 SCRIPT = """

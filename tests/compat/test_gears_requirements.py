@@ -164,6 +164,7 @@ def from_index(client: Redis, code: str, *words: str) -> object:
         raise
 
 
+@pytest.mark.slow
 def test_two_sessions_have_two_numpys_beside_the_workers(tmp_path: Path) -> None:
     code = """
 import numpy
@@ -180,6 +181,7 @@ GB('CommandReader').map(version).register(trigger='{0}')
         assert send(client, "RG.TRIGGER", "numpy", 1, 2) == [f"('{version('numpy')}', 'here', 3)"]
 
 
+@pytest.mark.slow
 def test_objects_of_a_clashing_package_cross_shards_and_its_functions_are_registered_on_all(
     shards: list[Redis],
 ) -> None:
