@@ -64,9 +64,7 @@ def _check_tls(settings: Settings) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
     except OSError as error:  # of ssl, too
-        raise ValueError(
-            f"{cert} and {key} can't serve https ({error}); give a certificate and its own key, as PEM"
-        ) from None
+        raise ValueError(f"{cert} and {key} can't serve https ({error}); give a certificate and its key, PEM") from None
 
 
 async def _check_keys(settings: Settings) -> None:

@@ -31,20 +31,8 @@ from shardqa.api.gate import Gate
 from shardqa.api.hosts import CrossOrigin
 from shardqa.api.limits import SendDeadlines
 from shardqa.api.metrics import Metrics
-from shardqa.api.routes import (
-    ask,
-    cluster,
-    corpora,
-    documents,
-    feedback,
-    files,
-    health,
-    openai,
-    page,
-    questions,
-    search,
-    tasks,
-)
+from shardqa.api.routes import ask, cluster, corpora, documents, feedback, files, health, page, questions, search, tasks
+from shardqa.api.routes.openai import router as openai
 from shardqa.api.state import State
 from shardqa.config import Settings
 from shardqa.engine import tracing
@@ -104,10 +92,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    openings = {"openai": openai, "feedback": feedback, "questions": questions}
-    opened = (openings[name] for name in settings.openings)
-    for routes in (ask, search, documents, files, tasks, corpora, cluster, *opened):
-        app.include_router(routes.router, dependencies=[Depends(requests.known_only)])
+    openings = {"openai": openai, "feedback": feedback.router, "questions": questions.router}
+    routers = [one.router for one in (ask, search, documents, files, tasks, corpora, cluster)]
+    for router in [*routers, *(openings[name] for name in settings.openings)]:
+        app.include_router(router, dependencies=[Depends(requests.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)
     return app

@@ -47,13 +47,7 @@ class Hosts:
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)
-        return (
-            name == "localhost"
-            or name.endswith(".localhost")
-            or _is_address(name)
-            or name in self._names
-            or "*" in self._names
-        )
+        return f".{name}".endswith(".localhost") or _is_address(name) or not self._names.isdisjoint((name, "*"))
 
     def _is_ours(self, origin: str, hosts: list[str]) -> bool:
         """Returns whether the page is this server's or a named host's; another port of localhost is another program."""

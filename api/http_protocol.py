@@ -123,9 +123,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > MAX_URL:
-            raise UrlTooLong(
-                f"the address has more than {MAX_URL:,} bytes; POST /v1/ask takes the question in its body"
-            )
+            raise UrlTooLong(f"the address has more than {MAX_URL:,} bytes; POST /v1/ask takes the question in a body")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
@@ -253,6 +251,4 @@ def _check_head(url: bytes, headers: Sequence[tuple[bytes, bytes]], version: str
 
 
 def _head_too_large(size: str) -> HeadTooLarge:
-    return HeadTooLarge(
-        f"the request's head has {size}, at most {MAX_HEAD:,} bytes and {MAX_HEADERS} headers are taken"
-    )
+    return HeadTooLarge(f"the head has {size}, at most {MAX_HEAD:,} bytes and {MAX_HEADERS} headers are taken")

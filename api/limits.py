@@ -161,10 +161,7 @@ class Limits:
     def _check_place(self, body_left: bool) -> None:
         if self.serving >= self.concurrency:
             raise _Refused(
-                TooManyRequests(
-                    f"{self.serving} requests are being served; this process serves {self.concurrency} at once"
-                ),
-                body_left,
+                TooManyRequests(f"{self.serving} requests are served, {self.concurrency} at most"), body_left
             )
 
     @contextmanager
@@ -219,8 +216,7 @@ class _Budget:
         for total, most, whose in ((of_all, MAX_BODIES, "all"), (of_owner, MAX_BODIES_OF_OWNER, "your address'")):
             if total + size > most:
                 raise _Refused(
-                    TooManyRequests(f"{whose} bodies in memory have {total:,} bytes, of {most:,} at most"),
-                    body_left=True,
+                    TooManyRequests(f"{whose} bodies take {total:,} bytes, of {most:,} at most"), body_left=True
                 )
         self.size += size
         self.limits.body_bytes = of_all + size

@@ -50,7 +50,7 @@ def of_workers(workers: Sequence[WorkerState], model: str) -> Iterator[Metric]:
     build.add_metric((shardqa.__version__, model), 1)
     ready = GaugeMetricFamily("shardqa_worker_ready", "1 while the worker of a node serves, by node.", labels=["node"])
     restarts = CounterMetricFamily(
-        "shardqa_worker_restarts", "Workers that a node has started in place of one that ended.", labels=["node"]
+        "shardqa_worker_restarts", "Workers started in place of one that ended.", labels=["node"]
     )
     queue = GaugeMetricFamily(
         "shardqa_worker_queue",
@@ -73,17 +73,13 @@ def of_registrations(counts: Sequence[RegistrationCounts]) -> Iterator[Metric]:
         place = (one.name, one.node)
         sums.setdefault(place, Counter()).update(one.numbers)
         all_buckets.setdefault(place, Counter()).update(one.buckets)
-    triggers = CounterMetricFamily(
-        "shardqa_registration_triggered", "Runs of a function that were asked for.", labels=REGISTRATION
-    )
+    triggers = CounterMetricFamily("shardqa_registration_triggered", "Runs that were asked for.", labels=REGISTRATION)
     runs = CounterMetricFamily(
         "shardqa_registration_runs",
         "Runs of a function by outcome: succeeded, failed, aborted.",
         labels=(*REGISTRATION, "outcome"),
     )
-    queue = GaugeMetricFamily(
-        "shardqa_registration_queue", "Work of a function that waits or runs.", labels=REGISTRATION
-    )
+    queue = GaugeMetricFamily("shardqa_registration_queue", "Functions' work that waits or runs.", labels=REGISTRATION)
     seconds = HistogramMetricFamily(
         "shardqa_registration_run_seconds", "Time of a function's runs that ended by themselves.", labels=REGISTRATION
     )

@@ -62,9 +62,7 @@ def _processor(place: str) -> Finding:
         return Finding(place, "processor", "unknown", platform.machine(), "")
     useful = [flag for flag in ("avx2", "avx_vnni", "avx512_vnni", "amx_int8") if flag in flags]
     if platform.machine() == "x86_64" and "avx2" not in flags:
-        return Finding(
-            place, "processor", "warning", "no AVX2", "the reader runs several times slower; use a newer machine"
-        )
+        return Finding(place, "processor", "warning", "no AVX2", "reading is several times slower; use a newer machine")
     return Finding(place, "processor", "ok", f"{platform.machine()} {' '.join(useful)}".strip())
 
 
@@ -267,9 +265,7 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
     yield Finding(node.address, "functions", "ok", f"registered, tag {tag}")
     yield _writes(node, shard.refuses)
     if not node.owns(tags.slot(f"{{{tag}}}")):
-        yield Finding(
-            node.address, "tag", "bad", f"{tag} is in a slot of another master", "wait until its slots settled"
-        )
+        yield Finding(node.address, "tag", "bad", f"{tag} is in a slot of another master", "wait until slots settle")
     key = keys.model(model, tag)
     if client.exists(key):
         yield Finding(node.address, "reader", "ok", key)

@@ -80,9 +80,7 @@ def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster
         has_moved = record is not None and record.port != shape.port
         missing = [node for node in shape.nodes if not node.running()]
         if has_moved and len(missing) < len(shape.nodes):
-            raise SetupError(
-                f"the cluster in {data} runs on other ports than {shape.port}..; stop it first: shardqa down"
-            )
+            raise SetupError(f"the cluster in {data} runs on other ports than {shape.port}..; stop it: shardqa down")
         used = [p for node in missing for p in (node.port, node.port + shape.bus_offset)]
         ports.check_free(used, "Redis and its cluster bus", "--port")
         try:

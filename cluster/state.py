@@ -51,12 +51,10 @@ def load(data: Path) -> ClusterState | None:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if data.is_dir() and any(p.name != LOCK for p in data.iterdir()):
-            raise SetupError(
-                f"{data} is not empty and holds no {STATE}; choose another folder with --data, or empty it"
-            ) from None
+            raise SetupError(f"{data} is not empty and holds no {STATE}; use another --data, or empty it") from None
         return None
     except (ValueError, OSError) as error:
-        raise SetupError(f"{path} can't be read ({error}); move {data} away, or choose another with --data") from error
+        raise SetupError(f"{path} can't be read ({error}); move {data} away, or use another --data") from error
     layout = raw.get("layout") if isinstance(raw, dict) else None
     if layout != LAYOUT:
         raise SetupError(
@@ -78,9 +76,7 @@ def _parse(raw: dict[str, object], data: Path) -> ClusterState:
             http=_process(raw["http"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise SetupError(
-            f"{data / STATE} is damaged ({error!r}); move {data} away, or choose another with --data"
-        ) from error
+        raise SetupError(f"{data / STATE} is damaged ({error!r}); move {data} away, or use another --data") from error
 
 
 def _process(raw: object) -> ProcessId | None:

@@ -67,9 +67,7 @@ class Stored:
 def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
     """Reads `field value …`; fields left out are empty. Raises BadDocument, DocumentTooLarge."""
     if len(pairs) % 2:
-        raise BadDocument(
-            f"document {key!r} came with {len(pairs)} words; send field value pairs of {', '.join(FIELDS)}"
-        )
+        raise BadDocument(f"document {key!r} has {len(pairs)} words; send field value pairs of {', '.join(FIELDS)}")
     words = dict(zip(pairs[::2], pairs[1::2], strict=True))
     unknown = [name for name in words if name not in (*FIELDS, REPLACE)]
     if unknown:
@@ -157,9 +155,7 @@ def _decoded(key: str, name: str, value: str | bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise BadDocument(
-            f"the {name} of document {key!r} is not UTF-8 (see byte {error.start}); re-encode it"
-        ) from None
+        raise BadDocument(f"the {name} of document {key!r} is not UTF-8 (byte {error.start}); re-encode it") from None
 
 
 def _check_metadata(key: str, metadata: str) -> None:

@@ -34,9 +34,7 @@ def check_reader(folder: Path, row_tokens: int) -> None:
 
 def _way_to(name: str) -> str:
     if name == SCORING_FILE:
-        return (
-            "fit the scores of the folder that was quantized: shardqa-models candidates, then shardqa-models calibrate"
-        )
+        return "fit the scores of the folder that was quantized: shardqa-models candidates, then calibrate"
     return "name a reader's folder, as shardqa-models quantize writes it"
 
 

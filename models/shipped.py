@@ -35,16 +35,14 @@ def checked_folder(path: Path | None = None) -> Path:
     try:
         digests = json.loads((path / CHECKSUMS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadModel(f"{path / CHECKSUMS_FILE} can't be read: {error}; restore the reader's folder") from None
+        raise BadModel(f"{path / CHECKSUMS_FILE} can't be read: {error}; restore the folder") from None
     for name, digest in sorted(digests.items()):
         try:
             actual = sha256(path / name)
         except OSError as error:
-            raise BadModel(f"{path / name} can't be read: {error}; restore the reader's folder") from None
+            raise BadModel(f"{path / name} can't be read: {error}; restore the folder") from None
         if actual != digest:
-            raise BadModel(
-                f"{path / name} has SHA-256 {actual}, {CHECKSUMS_FILE} says {digest}; restore the reader's folder"
-            )
+            raise BadModel(f"{path / name} has SHA-256 {actual}, {CHECKSUMS_FILE} says {digest}; restore the folder")
     return path
 
 

@@ -119,7 +119,7 @@ class Tokenizer:
         ids = np.asarray([*encoding.ids, *mark.ids], dtype=np.int32)
         if len(ids) > MAX_QUESTION_TOKENS:
             raise QuestionTooLong(
-                f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS} are read; ask it in fewer words"
+                f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS} ; use fewer words"
             )
         return ids
 
@@ -133,9 +133,7 @@ class Tokenizer:
             place = _lone_surrogate(text)
             if place is None:
                 raise
-            raise fault(
-                f"character {place} is the lone surrogate U+{ord(text[place]):04X}; send text that UTF-8 can hold"
-            ) from None
+            raise fault(f"character {place} is the lone surrogate U+{ord(text[place]):04X}; send valid UTF-8") from None
 
 
 def _edges(text: str) -> list[int]:

@@ -55,9 +55,7 @@ async def get_ask(
     answer_when: Annotated[AnswerWhen | None, Query(description="How sure an answer must be.")] = None,
     form: Annotated[FormChoice | None, Query(description="A span, sentences, a list, or auto.")] = None,
     fresh: Annotated[bool, Query(description="Compute the answer anew.")] = False,
-    filter: Annotated[
-        str | None, Query(description="Documents that may answer, as the JSON of a DocumentFilter.")
-    ] = None,
+    filter: Annotated[str | None, Query(description="Which documents may answer, a DocumentFilter as JSON.")] = None,
 ) -> Response:
     """Answers as POST /v1/ask does, for a browser's address bar and for links."""
     question = Question(

@@ -31,9 +31,7 @@ router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 DocumentId = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
 Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
-CorpusOfAll = Annotated[
-    str | None, Query(description="Of the documents that name none; without it, the server's default corpus.")
-]
+CorpusOfAll = Annotated[str | None, Query(description="Of documents that name none; else the server's default corpus.")]
 
 
 @router.post(
@@ -87,9 +85,7 @@ async def get_document(id: DocumentId, request: Request, state: Shared, corpus: 
     return revalidated(request, body, {}, JSON)
 
 
-@router.patch(
-    "/documents/{id:path}", **operation("ingest", "Change what is known of a document", Ingested, takes=(JSON,))
-)
+@router.patch("/documents/{id:path}", **operation("ingest", "Change a document's metadata", Ingested, takes=(JSON,)))
 async def patch_document(
     id: DocumentId, changes: DocumentChanges, request: Request, state: Shared, corpus: Corpus = None
 ) -> Response:

@@ -22,12 +22,10 @@ BUILT_IN |= {**dict.fromkeys((5, 6), '"$"#,##0'), **dict.fromkeys((7, 8), '"$"#,
 CELL = re.compile(rb"<(?:\w+:)?c\b[^>]*>")
 AT = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]{1,3})(\d{1,7})["']""")
 STYLE = re.compile(rb"""\ss\s*=\s*["'](\d{1,5})["']""")
-PADDING = re.compile(
-    r"_.|\*.|\[(?:\$-[^\]]*|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow|Color ?\d+)\]", re.IGNORECASE
-)
+PADDING = re.compile(r"_.|\*.|\[(?:\$-[^\]]*|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow|Color ?\d+)\]", re.I)
 LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]+)(?:-[^\]]*)?\]')
 FIGURES = re.compile(r"(?P<before>[^#0?]*)(?P<figures>[#0?,]+(?:\.(?P<after>[#0?]+))?)(?P<behind>[^#0?]*)")
-DATE = re.compile(r"yyyy|yy|m{1,5}|d{1,4}|hh?|ss?|AM/PM|[^ymdhsAP]", re.IGNORECASE)
+DATE = re.compile(r"yyyy|yy|m{1,5}|d{1,4}|hh?|ss?|AM/PM|[^ymdhsAP]", re.I)
 
 
 def of_sheets(archive: zipfile.ZipFile) -> dict[str, dict[tuple[int, int], str]]:
@@ -100,9 +98,7 @@ def _number(value: float, section: str) -> str | None:
 
 def _date(value: datetime.date | datetime.time, section: str) -> str | None:
     """Returns a date as its cell shows it. `m` means minutes beside hours or seconds; None for a format with words."""
-    if any(
-        character.isalpha() for literal in LITERAL.findall(PADDING.sub("", section)) for character in "".join(literal)
-    ):
+    if any(letter.isalpha() for literal in LITERAL.findall(PADDING.sub("", section)) for letter in "".join(literal)):
         return None
     plain = LITERAL.sub(lambda found: found[1] or found[2] or "", PADDING.sub("", section)).removesuffix("@")
     parts = DATE.findall(plain)

@@ -24,9 +24,7 @@ PARSER.add_render_rule("image", lambda self, tokens, n, options, env: escape(tok
 FRONT = re.compile(
     r"(?P<fence>---|\+\+\+)[ \t]*\n(?=\s*[\w-]+[ \t]*[:=])(?P<settings>.*?\n)(?P=fence)[ \t]*(?:\n|\Z)", re.DOTALL
 )
-SETTING = re.compile(
-    r"^(title|authors?|date)[ \t]*[:=][ \t]*(\S.*|(?:\n[ \t]*-[ \t].*)+)", re.MULTILINE | re.IGNORECASE
-)
+SETTING = re.compile(r"^(title|authors?|date)[ \t]*[:=][ \t]*(\S.*|(?:\n[ \t]*-[ \t].*)+)", re.MULTILINE | re.I)
 COMMENT = re.compile(r"%%(?!%)[^%]*+(?:%(?!%)[^%]*+)*%%")  # of Obsidian
 ITEM = re.compile(r",[ \t]*|\n?[ \t]*-[ \t]+")
 

@@ -6,13 +6,8 @@ from typing import Any
 from shardqa.files.composer import figures
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-ROMAN = tuple(
-    zip(
-        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
-        strict=True,
-    )
-)
+WORTHS = (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1)
+ROMAN = tuple(zip(WORTHS, ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"), strict=True))
 LEVEL = re.compile(r"%([1-9])")
 MOST = 3_999  # that Roman figures can tell
 

@@ -78,9 +78,7 @@ class Answer:
         """Answers the client whose GET missed. Raises the fault to reply."""
         key = event["key"]
         if isinstance(key, bytes):
-            raise BadKey(
-                f"key {key[:80]!r} is not UTF-8; ask for answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>"
-            )
+            raise BadKey(f"key {key[:80]!r} is not UTF-8; send answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>")
         ask = keys.parse_answer(key)
         self._check(ask)
         reading = await self._answer(ask)
@@ -145,9 +143,7 @@ class Answer:
             return checks.question(ask.question), "", ""
         ranking = self._rankings.remembered(ask.corpus, ask.question)
         if ranking is None:
-            raise BadKey(
-                f"this shard does not know the question or filter {ask.question}; send RG.TRIGGER Rank with it first"
-            )
+            raise BadKey(f"this shard knows no question or filter {ask.question}; send RG.TRIGGER Rank with it first")
         return ranking.question, ranking.filter_, ranking.among
 
     # ---- passages

@@ -81,12 +81,7 @@ class Parts:
             if not n:
                 fields |= {"title": self.title, "source": self.info.source}
                 fields |= {"metadata": self.info.metadata, "bytes": self.info.size}
-            values = {
-                "text": p.text,
-                "start": p.start,
-                "end": p.end,
-                **{name: one for name, one in fields.items() if one},
-            }
+            values = {"text": p.text, "start": p.start, "end": p.end, **{name: it for name, it in fields.items() if it}}
             if not is_new:
                 commands.append(("HDEL", keys.passage(*name), "title", "source", *fields))  # of an earlier text
             commands.append(("HSET", keys.passage(*name), *(word for pair in values.items() for word in pair)))

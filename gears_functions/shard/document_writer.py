@@ -138,9 +138,7 @@ class DocumentWriter:
 
     async def mark_unfinished(self, names: Sequence[str]) -> None:
         """Removes the digests of documents whose tick failed: Redis goes on in it, so passages may lack."""
-        for key, reply in zip(
-            names, await self._runtime.calls([("HDEL", key, "digest") for key in names]), strict=True
-        ):
+        for key, reply in zip(names, await self._runtime.calls([("HDEL", n, "digest") for n in names]), strict=True):
             if isinstance(reply, Exception) and not is_write_refusal(reply):
                 why = f"{key!r} may be written in part ({reply}); 'HDEL KEY digest' has it written again"
                 self._runtime.log(why, "warning")

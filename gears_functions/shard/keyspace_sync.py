@@ -73,9 +73,7 @@ class KeyspaceSync:
         while not self._synced.is_set():
             scanning = 0.0 if self._scanning_since is None else time.monotonic() - self._scanning_since
             if scanning >= WAIT_SECONDS:
-                raise Indexing(
-                    f"this shard reads its passages into its index, {self._size():,} so far; ask again in a moment"
-                )
+                raise Indexing(f"this shard reads its passages into its index, {self._size():,} so far; ask again soon")
             with suppress(TimeoutError):  # the scan may have begun anew meanwhile
                 async with asyncio.timeout(WAIT_SECONDS - scanning):
                     await self._synced.wait()

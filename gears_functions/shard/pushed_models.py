@@ -73,9 +73,7 @@ class PushedModels:
         try:
             await self._obtain(name)
         except ClusterUnavailable as error:
-            self._runtime.log(
-                f"{name} is still to come: {error}", "verbose" if self._logged == str(error) else "warning"
-            )
+            self._runtime.log(f"{name} is to come: {error}", "verbose" if self._logged == str(error) else "warning")
             self._logged = str(error)
             return False
         return True

@@ -77,7 +77,7 @@ class Bridges:
             return cls(_number(fields["ceiling"], math.inf), titles)
         except (LookupError, TypeError, ValueError, AttributeError, BadKey):
             raise BadData(
-                f"bridges are {str(record)[:80]!r}, a ceiling and titles with their sources are needed; leave them out"
+                f"bridges are {str(record)[:80]!r}, wanted: a ceiling and titles with sources; leave them out"
             ) from None
 
     def best(self, title: str, document: str) -> NamedBy | None:

@@ -28,9 +28,7 @@ def question(raw: str) -> str:
     try:
         raw.encode()
     except UnicodeEncodeError as error:
-        raise BadQuestion(
-            f"the question holds a lone surrogate at character {error.start}; encode it as UTF-8"
-        ) from None
+        raise BadQuestion(f"the question holds a lone surrogate at character {error.start}; send it as UTF-8") from None
     return keys.normalise_question(raw)
 
 
@@ -46,7 +44,7 @@ def document(what: str, text: str, **others: str) -> None:
         try:
             size = len(part) if part.isascii() else len(part.encode())
         except UnicodeEncodeError as error:
-            raise BadDocument(f"{prefix}lone surrogate at character {error.start}; encode it as UTF-8") from None
+            raise BadDocument(f"{prefix}lone surrogate at character {error.start}; send it as UTF-8") from None
         if name == "text" and size > MAX_DOCUMENT:
             raise DocumentTooLarge(f"{prefix}{size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
         if size > BOUNDS.get(name, size):

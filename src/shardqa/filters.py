@@ -249,9 +249,7 @@ def bounds(test: str, limit: Any) -> tuple[str, int | float, bool, bool]:
         return "number", limit, is_above, is_inside
     date = instant(limit) if isinstance(limit, str) else None
     if date is None:
-        raise BadFilter(
-            f"{test}={limit!r} is no bound; use a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z"
-        )
+        raise BadFilter(f"{test}={limit!r} is no bound; use a number or a date like 2026-01-31 or 2026-01-31T12:00:00Z")
     place, is_day = date
     if is_day and test in ("gt", "lte"):
         return "date", place + DAY, is_above, test == "gt"  # after the day, or before the next begins

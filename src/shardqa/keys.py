@@ -70,9 +70,7 @@ def check_document_id(document: str) -> str:
     except UnicodeEncodeError:
         raise BadDocumentId(f"document id {document[:80]!r} is not valid Unicode; re-encode it as UTF-8") from None
     if size > MAX_DOCUMENT_ID:
-        raise BadDocumentId(
-            f"document id of {size} bytes is longer than {MAX_DOCUMENT_ID}; shorten it (a hash of it will do)"
-        )
+        raise BadDocumentId(f"document id of {size} bytes is longer than {MAX_DOCUMENT_ID}; shorten it: a hash will do")
     if not document.isprintable() and any(unicodedata.category(c) == "Cc" for c in document):
         raise BadDocumentId(f"document id {document[:80]!r} holds a control character; remove it")
     return document

@@ -91,9 +91,7 @@ def check(places: str | bytes) -> Raw:
     marks: list[Any] = value if isinstance(value, list) else [None]
     for mark in marks:
         if not (are_marks or _are_marks(orjson.dumps([mark]))) or not last < mark[0] <= MAX_DOCUMENT:
-            raise BadDocument(
-                f"{str(mark)[:80]} is no mark of its places; send [[character, {{…}}], …] with rising characters"
-            )
+            raise BadDocument(f"{str(mark)[:80]} is no mark of places; send [[character, {{…}}], …], characters rising")
         if len(places) > MAX_PLACE and (size := size_of(mark[1])) > MAX_PLACE:
             raise BadDocument(
                 f"its place at character {mark[0]:,} has {size:,} bytes of JSON, more than {MAX_PLACE:,}; "

@@ -140,7 +140,5 @@ def _count(record: Mapping[str, Any], name: str) -> int:
 def _counts(record: Mapping[str, Any], name: str) -> dict[str, int]:
     values = record.get(name, {})
     if not isinstance(values, dict):
-        raise BadData(
-            f"statistics have {name}={str(values)[:80]!r}, counts by term are needed; send the sum of all Terms"
-        )
+        raise BadData(f"statistics have {name}={str(values)[:80]!r}, counts by term are needed; send all Terms' sum")
     return {term: _count(values, term) for term in values}

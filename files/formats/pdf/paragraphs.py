@@ -23,9 +23,7 @@ OTHER_SIZE = 0.15  # of a line's height: by as much a heading's letters are larg
 INDENT = 0.8  # of a line's height
 NEAR = 12.0  # points between the columns of a table and those of the same table on the next page
 HEADING = re.compile(r"[^\W\d_]+\s+\d+\.?")
-PAGE_WORDS = re.compile(
-    r"\b(?:page|pages|seite|pagina|página|side|sida|strona|pag|pp?|of|von|de|di|sur|av)\b", re.IGNORECASE
-)
+PAGE_WORDS = re.compile(r"\b(?:page|pages|seite|pagina|página|side|sida|strona|pag|pp?|of|von|de|di|sur|av)\b", re.I)
 SAYS = re.compile(r"[^\W_]{2}.*[^\W\d_]{2}|[^\W\d_]{3}")  # more than a number
 DIGITS = re.compile(r"\d+")
 WORDS = re.compile(r"[^\W\d_]+")

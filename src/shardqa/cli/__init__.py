@@ -45,12 +45,8 @@ def shardqa_(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing on stderr but what went wrong.")
-    ] = False,
-    color: Annotated[
-        Color, typer.Option("--color", help="Colors and tables: on a terminal, always, or without colors.")
-    ] = Color.auto,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="On stderr, only what went wrong.")] = False,
+    color: Annotated[Color, typer.Option("--color", help="Colors: on a terminal, always, or without.")] = Color.auto,
 ) -> None:
     if quiet or color != Color.auto:
         output.dress(color, quiet)

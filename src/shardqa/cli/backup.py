@@ -47,15 +47,13 @@ def restore_(
         bool,
         typer.Option("--merge", help="Restore into a cluster that is not empty; what has the same name is replaced."),
     ] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Register functions of other users with the rights of this one.")
-    ] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Register others' functions with this user's rights.")] = False,
     without: Annotated[
         list[RecordKind] | None,
         typer.Option("--without", help="Leave out all of a kind: api-key, setting, words, model, function …"),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only check the file and tell what it holds; no cluster is needed.")
+        bool, typer.Option("--check", help="Only check the file; tells what it holds, asks no cluster.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,9 +74,7 @@ def restore_(
             markup=False,
         )
     settings = target.settings(timeout=PUT_SECONDS)
-    return _report(
-        file, with_engine(settings, lambda engine: restore(engine, file, merge, adopt, without or ())), as_json
-    )
+    return _report(file, with_engine(settings, lambda one: restore(one, file, merge, adopt, without or ())), as_json)
 
 
 def _report(file: Path, report: Report, as_json: bool) -> None:

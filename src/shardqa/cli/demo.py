@@ -33,9 +33,7 @@ QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
 
 
 def demo(
-    documents: Annotated[
-        Path | None, typer.Argument(help="Folder of the documents to ask; without it, the shipped ones.")
-    ] = None,
+    documents: Annotated[Path | None, typer.Argument(help="Folder of documents; without it, the shipped ones.")] = None,
     shards: ShardsOption = None,
     port: PortOption = None,
     http: HttpOption = None,
@@ -100,7 +98,5 @@ def shipped_seeds() -> Path:
     """Returns the folder with `documents/` and `questions.jsonl`. Raises SetupError where the package lacks it."""
     folder = Path(shardqa.__file__).parent / "seeds"
     if not (folder / "questions.jsonl").is_file():
-        raise SetupError(
-            f"{folder} is not there, which the package brings; install it whole, or name files of your own"
-        )
+        raise SetupError(f"{folder} is not there, which the package brings; install it whole, or name your own files")
     return folder

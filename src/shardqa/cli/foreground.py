@@ -104,9 +104,7 @@ def watch(service: Service, tails: list[Tail]) -> None:
         for node in service.cluster.state.nodes:
             if node.port not in dead and not node.running():
                 dead.add(node.port)
-                err.print(
-                    f"the node on port {node.port} ended; 'shardqa up --detach' starts it again", style="bold red"
-                )
+                err.print(f"the node on port {node.port} ended; 'shardqa up --detach' restarts it", style="bold red")
         if len(dead) == len(service.cluster.state.nodes):
             raise SetupError("every node of the cluster has ended; their logs are above")
         if not service.api_running():

@@ -39,41 +39,31 @@ PUT_SECONDS = 300.0  # one document of the largest size takes a while to split a
 class IngestOptions:
     corpus: CorpusOption = None
     prefix: Annotated[
-        str, typer.Option("--prefix", metavar="NAME/", help="Begin every id with this, to keep two folders apart.")
+        str, typer.Option("--prefix", metavar="NAME/", help="Begin each id so, to keep folders apart.")
     ] = ""
-    replace: Annotated[bool, typer.Option("--replace", help="Replace documents of the same id from another place.")] = (
-        False
-    )
-    follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Follow symbolic links, also out of the folders given.")
-    ] = False
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose files or pages have gone from what is given.")
-    ] = False
-    watch: Annotated[bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")] = (
-        False
-    )
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a document of the id from elsewhere.")] = False
+    follow_links: Annotated[bool, typer.Option("--follow-links", help="Follow links, also out of the folders.")] = False
+    prune: Annotated[bool, typer.Option("--prune", help="Remove documents whose files or pages have gone.")] = False
+    watch: Annotated[bool, typer.Option("--watch", help="Keep running, ingest every change; Ctrl-C stops it.")] = False
     again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False
-    ocr: Annotated[
-        bool, typer.Option("--ocr", help="Recognize text in pictures (png, jpg, tiff) and scanned pages of PDFs; slow.")
-    ] = False
+    ocr: Annotated[bool, typer.Option("--ocr", help="Recognize text in pictures and scanned pages of PDFs; slow.")] = (
+        False
+    )
     text_field: Annotated[
         str, typer.Option("--text-field", metavar="NAME", help="Where objects of json and jsonl have their text.")
     ] = TEXT_FIELD
     no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep the text alone, not the file beside it.")] = False
-    max_pages: Annotated[
-        int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
-    ] = MAX_PAGES
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Read the pages of the same host that links lead to, too.")
-    ] = False
+    max_pages: Annotated[int, typer.Option("--max-pages", min=1, metavar="N", help="Pages to ask for at most.")] = (
+        MAX_PAGES
+    )
+    follow: Annotated[bool, typer.Option("--follow", help="Read pages of the host that links lead to, too.")] = False
     depth: Annotated[int, typer.Option("--depth", min=1, metavar="N", help="Links that --follow follows at most.")] = 3
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
+        bool, typer.Option("--allow-private", help="Read from private and local addresses, too.")
     ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read all files and tell what would go in; no cluster is asked.")
-    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read all and tell what would go in; asks no cluster.")] = (
+        False
+    )
 
 
 @on_cluster
@@ -120,7 +110,7 @@ def ingest_(
     if options.dry_run:
         summary = _read_only(sync_options, as_json)
     elif urls:
-        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, sync_options, urls, bounds, as_json))
+        summary = with_engine(settings, lambda engine: _web_pass(engine, sync_options, urls, bounds, as_json))
     else:
         summary = with_engine(settings, lambda engine: _passes(engine, sync_options, options.watch, as_json))
     if summary.skipped or summary.lost:
@@ -168,9 +158,7 @@ def _web(urls: list[str], options: SyncOptions, memory: KnownFiles | None, bound
     return server or WebPages(urls, options.prefix, memory, bounds)
 
 
-async def _pass_of_pages(
-    engine: Engine, options: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
-) -> Summary:
+async def _web_pass(engine: Engine, options: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool) -> Summary:
     memory = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
     reading = _web(urls, options, None if options.again else memory, bounds)
     with showing(options.corpus, None) as show, _told_when_stopped(show) as note:

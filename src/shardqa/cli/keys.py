@@ -65,9 +65,7 @@ def list_(target: Target, as_json: JsonOption = False) -> None:
 @app.command("rm")
 @on_cluster
 def rm(
-    target: Target,
-    ids: Annotated[list[str], typer.Argument(help="Ids, as 'keys ls' shows them.")],
-    as_json: JsonOption = False,
+    target: Target, ids: Annotated[list[str], typer.Argument(help="Ids of 'keys ls'.")], as_json: JsonOption = False
 ) -> None:
     """Remove keys. Every API process refuses them within three seconds.
 

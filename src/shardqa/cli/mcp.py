@@ -12,9 +12,7 @@ from shardqa.extras import need
 def mcp(
     target: Target,
     corpus: CorpusOption = None,
-    http: Annotated[
-        int | None, typer.Option("--http", metavar="PORT", help="Over HTTP at http://127.0.0.1:PORT/mcp.")
-    ] = None,
+    http: Annotated[int | None, typer.Option("--http", metavar="PORT", help="At http://127.0.0.1:PORT/mcp.")] = None,
 ) -> None:
     """Serve the Model Context Protocol on stdin and stdout, or over HTTP: the tools ask, search, list_corpora,
     list_documents, fetch.

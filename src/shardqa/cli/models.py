@@ -21,12 +21,10 @@ def push(
     target: Target,
     model: Annotated[
         str,
-        typer.Argument(
-            metavar="MODEL", help="A reader's folder. Before FILE: the name of the file's model in the cluster."
-        ),
+        typer.Argument(metavar="MODEL", help="A reader's folder. Before FILE: the name of its model in the cluster."),
     ],
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, TorchScript (.pt), .tflite.")
+        Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, .pt (TorchScript), .tflite.")
     ] = None,
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="A reader's name in the cluster; else its folder's.")

@@ -28,25 +28,19 @@ TARGET_OPTIONS = {
         ),
     ],
     "user": Annotated[
-        str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="ACL user of Redis.")
+        str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="Redis' ACL user.")
     ],
     "password": Annotated[
         str | None,
-        typer.Option(
-            "--password", "--pass", "-a", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Password of that user."
-        ),
+        typer.Option("--password", "--pass", "-a", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Its password."),
     ],
-    "host": Annotated[
-        str | None, typer.Option("--host", metavar="HOST", help="As redis-cli's -h, in place of --redis.")
-    ],
+    "host": Annotated[str | None, typer.Option("--host", metavar="HOST", help="redis-cli's -h, in place of --redis.")],
     "port": Annotated[int | None, typer.Option("--port", "-p", min=1, max=65_535, help="As redis-cli has it.")],
     "tls": Annotated[bool, typer.Option("--tls", help="Speak TLS.")],
-    "cacert": Annotated[
-        Path | None, typer.Option("--cacert", metavar="FILE", help="Who signs the nodes' certificates.")
-    ],
+    "cacert": Annotated[Path | None, typer.Option("--cacert", metavar="FILE", help="Who signs nodes' certificates.")],
 }
 DataOption = Annotated[
-    Path, typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Folder of the local cluster's data.")
+    Path, typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Where a local cluster lies.")
 ]
 CorpusOption = Annotated[
     str | None,

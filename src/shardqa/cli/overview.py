@@ -29,7 +29,7 @@ def overview() -> None:
         corpus = corpora[0].name if corpora else "NAME"
         steps = [
             (f"shardqa ask QUESTION --corpus {corpus}", "asks"),
-            (f"shardqa ingest FOLDER --corpus {corpus}", "adds documents"),
+            (f"shardqa ingest FOLDER --corpus {corpus}", "adds"),
             ALL,
         ]
     width = max(len(command) for command, _ in steps)

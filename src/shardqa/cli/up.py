@@ -15,16 +15,12 @@ ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 f
 ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Replicas of each master.", show_default=False)]
 PortOption = Annotated[
     int | None,
-    typer.Option(
-        "--port", help="Port of the first node, the others follow; 7000 for a new cluster.", show_default=False
-    ),
+    typer.Option("--port", help="Port of the first node, others follow; 7000 for a new cluster.", show_default=False),
 ]
 HttpOption = Annotated[
     int | None, typer.Option("--http", metavar="PORT", help="Port of API and page; 8080 at first.", show_default=False)
 ]
-ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=1, max=256, help="Rows that each shard's reader reads at once.")
-]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=1, max=256, help="Rows that a shard reads at once.")]
 ShareModelsOption = Annotated[
     bool,
     typer.Option(

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 
+from shardqa import http_schema as http
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
@@ -18,23 +19,6 @@ from shardqa.client.exchange import Exchange
 from shardqa.client.in_order import answers_in_order
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
-from shardqa.http_schema import (
-    Asked,
-    CorpusWords,
-    DocumentChanges,
-    Explain,
-    FileOutcome,
-    Formats,
-    Listed,
-    NewDocument,
-    Outcomes,
-    Question,
-    Ready,
-    Search,
-    StoredDocument,
-    Task,
-    Version,
-)
 from shardqa.question import CorporaChoice
 from shardqa.schema import Answer, DocumentInfo, Dropping, Explanation, Facets, Ingested, OneCorpus, SearchResult
 
@@ -89,7 +73,7 @@ class Client:
         filter: Filter | None = None,
     ) -> Answer:
         """The answer from documents that `filter` lets through, in a `form`; `answer` is None where they don't say."""
-        request = Question.model_construct(  # the server checks it, so that every client has the same faults
+        request = http.Question.model_construct(  # the server checks it, so that every client has the same faults
             question=question,
             corpus=corpus,
             k=k,
@@ -108,7 +92,7 @@ class Client:
         ask = partial(self.ask, corpus=corpus, **options)
         return answers_in_order(ask, questions, concurrency)
 
-    def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
+    def ask_batch(self, questions: Iterable[str | http.Question], corpus: CorporaChoice = None) -> list[http.Asked]:
         """Asks up to a hundred questions in one request, each with its answer or its problem."""
         return self._send(calls.ask_batch(questions, corpus))
 
@@ -116,13 +100,15 @@ class Client:
         self, question: str, corpus: CorporaChoice = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return self._send(calls.search(Search.model_construct(question=question, corpus=corpus, limit=limit), filter))
+        return self._send(
+            calls.search(http.Search.model_construct(question=question, corpus=corpus, limit=limit), filter)
+        )
 
     def explain(
         self, question: str, corpus: CorporaChoice = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
-        request = Explain.model_construct(question=question, corpus=corpus, k=k)
+        request = http.Explain.model_construct(question=question, corpus=corpus, k=k)
         return self._send(calls.explain(request, filter))
 
     def add(
@@ -136,33 +122,39 @@ class Client:
         metadata: Mapping[str, Any] | None = None,
     ) -> Ingested:
         """Puts one document, and returns when it can be asked about; without an id, the text's hash is it."""
-        new = NewDocument(text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {}))
+        new = http.NewDocument(
+            text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {})
+        )
         return self._send(calls.add(new))
 
-    def add_many(self, documents: Iterable[NewDocument | Mapping[str, Any]], corpus: str | None = None) -> Outcomes:
+    def add_many(
+        self, documents: Iterable[http.NewDocument | Mapping[str, Any]], corpus: str | None = None
+    ) -> http.Outcomes:
         """Puts any number, a request for each thousand; one that is refused does not harm the others."""
         results = [one for batch in calls.batches(documents) for one in self._send(calls.add_many(batch, corpus))]
         return calls.outcomes(results)
 
     def add_file(
         self, file: Path | str, corpus: str | None = None, *, name: str | None = None, replace: bool = False
-    ) -> FileOutcome:
+    ) -> http.FileOutcome:
         """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
         return self._send(calls.add_file(file, name, corpus, replace))
 
-    def add_files(self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False) -> Task:
-        """Sends many at once, and returns while they are read: `task` tells how far that is."""
-        return self._send(calls.add_files(files, corpus, replace))
+    def add_files(
+        self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False, ocr: bool = False
+    ) -> http.Task:
+        """Sends many at once, and returns while they are read (`ocr`: pictures, too): `task` tells how far that is."""
+        return self._send(calls.add_files(files, corpus, replace, ocr))
 
-    def task(self, id: str) -> Task:
+    def task(self, id: str) -> http.Task:
         """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
         return self._send(calls.task(id))
 
-    def tasks(self, corpus: str | None = None) -> list[Task]:
+    def tasks(self, corpus: str | None = None) -> list[http.Task]:
         """Lists those of a corpus that are under way, without the outcomes of their files."""
         return (self._send(calls.tasks(corpus))).tasks
 
-    def cancel(self, id: str) -> Task:
+    def cancel(self, id: str) -> http.Task:
         """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
         return self._send(calls.cancel(id))
 
@@ -186,11 +178,11 @@ class Client:
         """Documents of a corpus by folder and tag. Raises UnknownCorpus."""
         return self._send(calls.facets(corpus))
 
-    def words(self, corpus: str) -> CorpusWords:
+    def words(self, corpus: str) -> http.CorpusWords:
         """Synonyms and pinned answers of a corpus."""
         return self._send(calls.words(corpus))
 
-    def set_words(self, corpus: str, words: CorpusWords) -> CorpusWords:
+    def set_words(self, corpus: str, words: http.CorpusWords) -> http.CorpusWords:
         """Gives a corpus its words, in place of those before. Raises BadWords."""
         return self._send(calls.set_words(corpus, words))
 
@@ -198,7 +190,7 @@ class Client:
         """Ends a corpus: it can't be asked from now on, and the shards go on removing it."""
         return self._send(calls.drop(name))
 
-    def document(self, id: str, corpus: str | None = None) -> StoredDocument:
+    def document(self, id: str, corpus: str | None = None) -> http.StoredDocument:
         """Raises UnknownDocument."""
         return self._send(calls.document(id, corpus))
 
@@ -210,7 +202,7 @@ class Client:
         """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
         return self._send(calls.page(id, start, end, corpus))
 
-    def change(self, id: str, changes: DocumentChanges, corpus: str | None = None) -> Ingested:
+    def change(self, id: str, changes: http.DocumentChanges, corpus: str | None = None) -> Ingested:
         """Changes title, source or fields of the metadata; the text stays. Raises UnknownDocument."""
         return self._send(calls.change(id, changes, corpus))
 
@@ -221,19 +213,19 @@ class Client:
         """
         self._send(calls.delete(id, corpus))
 
-    def corpora(self) -> Listed:
+    def corpora(self) -> http.Listed:
         """Names and sizes, and which one is asked by default."""
         return self._send(calls.corpora())
 
-    def formats(self) -> Formats:
+    def formats(self) -> http.Formats:
         """The formats of files that `add_file` takes."""
         return self._send(calls.formats())
 
-    def version(self) -> Version:
+    def version(self) -> http.Version:
         """The server's version, and its reader's name."""
         return self._send(calls.version())
 
-    def ready(self) -> Ready:
+    def ready(self) -> http.Ready:
         """Whether questions can be answered. Raises ClusterUnavailable while none can."""
         return self._send(calls.ready())
 

@@ -70,9 +70,7 @@ def ask(question: http.Question, filter: Filter | None) -> Call[Answer]:
 
 
 def ask_batch(questions: Iterable[str | http.Question], corpus: CorporaChoice) -> Call[list[http.Asked]]:
-    every = [
-        one if isinstance(one, http.Question) else http.Question.model_construct(question=one) for one in questions
-    ]
+    every = [q if isinstance(q, http.Question) else http.Question.model_construct(question=q) for q in questions]
     own_corpus = {} if corpus is None else {"corpus": corpus}
     body = orjson.dumps({"questions": [{**own_corpus, **_fields(question, question.filter)} for question in every]})
     read = _as(http.Answers)
@@ -138,10 +136,11 @@ def _content(path: Path) -> bytes:
         raise BadDocument(f"{path} can't be read: {error.strerror}") from None
 
 
-def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool) -> Call[http.Task]:
+def add_files(files: Iterable[Path | str], corpus: str | None, replace: bool, ocr: bool) -> Call[http.Task]:
     """Raises BadDocument for a file that can't be read."""
     parts = [(Path(file).name, _content(Path(file))) for file in files]
-    query = {"corpus": corpus, "replace": "true" if replace else None, "wait": "false"}
+    flags = {"replace": replace or None, "ocr": ocr or None, "wait": False}
+    query = {"corpus": corpus, **{name: str(flag).lower() for name, flag in flags.items() if flag is not None}}
     return Call("POST", "/v1/files", _as(http.Task), query, files=parts)
 
 

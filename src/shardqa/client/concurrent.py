@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 
+from shardqa import http_schema as http
 from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
@@ -18,23 +19,6 @@ from shardqa.client.exchange import Exchange
 from shardqa.client.in_order import answers_in_order_async
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
-from shardqa.http_schema import (
-    Asked,
-    CorpusWords,
-    DocumentChanges,
-    Explain,
-    FileOutcome,
-    Formats,
-    Listed,
-    NewDocument,
-    Outcomes,
-    Question,
-    Ready,
-    Search,
-    StoredDocument,
-    Task,
-    Version,
-)
 from shardqa.question import CorporaChoice
 from shardqa.schema import Answer, DocumentInfo, Dropping, Explanation, Facets, Ingested, OneCorpus, SearchResult
 
@@ -89,7 +73,7 @@ class AsyncClient:
         filter: Filter | None = None,
     ) -> Answer:
         """The answer from documents that `filter` lets through, in a `form`; `answer` is None where they don't say."""
-        request = Question.model_construct(  # the server checks it, so that every client has the same faults
+        request = http.Question.model_construct(  # the server checks it, so that every client has the same faults
             question=question,
             corpus=corpus,
             k=k,
@@ -108,7 +92,9 @@ class AsyncClient:
         ask = partial(self.ask, corpus=corpus, **options)
         return answers_in_order_async(ask, questions, concurrency)
 
-    async def ask_batch(self, questions: Iterable[str | Question], corpus: CorporaChoice = None) -> list[Asked]:
+    async def ask_batch(
+        self, questions: Iterable[str | http.Question], corpus: CorporaChoice = None
+    ) -> list[http.Asked]:
         """Asks up to a hundred questions in one request, each with its answer or its problem."""
         return await self._send(calls.ask_batch(questions, corpus))
 
@@ -117,14 +103,14 @@ class AsyncClient:
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
         return await self._send(
-            calls.search(Search.model_construct(question=question, corpus=corpus, limit=limit), filter)
+            calls.search(http.Search.model_construct(question=question, corpus=corpus, limit=limit), filter)
         )
 
     async def explain(
         self, question: str, corpus: CorporaChoice = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
-        request = Explain.model_construct(question=question, corpus=corpus, k=k)
+        request = http.Explain.model_construct(question=question, corpus=corpus, k=k)
         return await self._send(calls.explain(request, filter))
 
     async def add(
@@ -138,35 +124,39 @@ class AsyncClient:
         metadata: Mapping[str, Any] | None = None,
     ) -> Ingested:
         """Puts one document, and returns when it can be asked about; without an id, the text's hash is it."""
-        new = NewDocument(text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {}))
+        new = http.NewDocument(
+            text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {})
+        )
         return await self._send(calls.add(new))
 
     async def add_many(
-        self, documents: Iterable[NewDocument | Mapping[str, Any]], corpus: str | None = None
-    ) -> Outcomes:
+        self, documents: Iterable[http.NewDocument | Mapping[str, Any]], corpus: str | None = None
+    ) -> http.Outcomes:
         """Puts any number, a request for each thousand; one that is refused does not harm the others."""
         results = [one for batch in calls.batches(documents) for one in await self._send(calls.add_many(batch, corpus))]
         return calls.outcomes(results)
 
     async def add_file(
         self, file: Path | str, corpus: str | None = None, *, name: str | None = None, replace: bool = False
-    ) -> FileOutcome:
+    ) -> http.FileOutcome:
         """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
         return await self._send(calls.add_file(file, name, corpus, replace))
 
-    async def add_files(self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False) -> Task:
-        """Sends many at once, and returns while they are read: `task` tells how far that is."""
-        return await self._send(calls.add_files(files, corpus, replace))
+    async def add_files(
+        self, files: Iterable[Path | str], corpus: str | None = None, *, replace: bool = False, ocr: bool = False
+    ) -> http.Task:
+        """Sends many at once, and returns while they are read (`ocr`: pictures, too): `task` tells how far that is."""
+        return await self._send(calls.add_files(files, corpus, replace, ocr))
 
-    async def task(self, id: str) -> Task:
+    async def task(self, id: str) -> http.Task:
         """Tells how far a task is, and each file's outcome. Raises UnknownTask."""
         return await self._send(calls.task(id))
 
-    async def tasks(self, corpus: str | None = None) -> list[Task]:
+    async def tasks(self, corpus: str | None = None) -> list[http.Task]:
         """Lists those of a corpus that are under way, without the outcomes of their files."""
         return (await self._send(calls.tasks(corpus))).tasks
 
-    async def cancel(self, id: str) -> Task:
+    async def cancel(self, id: str) -> http.Task:
         """Ends a task within seconds; what it has done stays. Raises UnknownTask."""
         return await self._send(calls.cancel(id))
 
@@ -191,11 +181,11 @@ class AsyncClient:
         """Documents of a corpus by folder and tag. Raises UnknownCorpus."""
         return await self._send(calls.facets(corpus))
 
-    async def words(self, corpus: str) -> CorpusWords:
+    async def words(self, corpus: str) -> http.CorpusWords:
         """Synonyms and pinned answers of a corpus."""
         return await self._send(calls.words(corpus))
 
-    async def set_words(self, corpus: str, words: CorpusWords) -> CorpusWords:
+    async def set_words(self, corpus: str, words: http.CorpusWords) -> http.CorpusWords:
         """Gives a corpus its words, in place of those before. Raises BadWords."""
         return await self._send(calls.set_words(corpus, words))
 
@@ -203,7 +193,7 @@ class AsyncClient:
         """Ends a corpus: it can't be asked from now on, and the shards go on removing it."""
         return await self._send(calls.drop(name))
 
-    async def document(self, id: str, corpus: str | None = None) -> StoredDocument:
+    async def document(self, id: str, corpus: str | None = None) -> http.StoredDocument:
         """Raises UnknownDocument."""
         return await self._send(calls.document(id, corpus))
 
@@ -215,7 +205,7 @@ class AsyncClient:
         """The page of a PDF that these characters stand on, as a PNG with them marked. Raises as `file`."""
         return await self._send(calls.page(id, start, end, corpus))
 
-    async def change(self, id: str, changes: DocumentChanges, corpus: str | None = None) -> Ingested:
+    async def change(self, id: str, changes: http.DocumentChanges, corpus: str | None = None) -> Ingested:
         """Changes title, source or fields of the metadata; the text stays. Raises UnknownDocument."""
         return await self._send(calls.change(id, changes, corpus))
 
@@ -226,19 +216,19 @@ class AsyncClient:
         """
         await self._send(calls.delete(id, corpus))
 
-    async def corpora(self) -> Listed:
+    async def corpora(self) -> http.Listed:
         """Names and sizes, and which one is asked by default."""
         return await self._send(calls.corpora())
 
-    async def formats(self) -> Formats:
+    async def formats(self) -> http.Formats:
         """The formats of files that `add_file` takes."""
         return await self._send(calls.formats())
 
-    async def version(self) -> Version:
+    async def version(self) -> http.Version:
         """The server's version, and its reader's name."""
         return await self._send(calls.version())
 
-    async def ready(self) -> Ready:
+    async def ready(self) -> http.Ready:
         """Whether questions can be answered. Raises ClusterUnavailable while none can."""
         return await self._send(calls.ready())
 

@@ -15,21 +15,11 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
+from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    ConnectionError,
-    MovedError,
-    NoPermissionError,
-    RedisClusterException,
-    RedisError,
-    ResponseError,
-    TimeoutError,
-)
 
 from shardqa import errors, request, streaming, topology
 from shardqa.config import Settings
@@ -71,24 +61,22 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     code, colon, sentence = text.partition(": ")
     if colon and code in BY_CODE:
         return BY_CODE[code](sentence)
-    if isinstance(error, AuthenticationError | NoPermissionError):
+    if isinstance(error, exceptions.AuthenticationError | exceptions.NoPermissionError):
         return UserRefused(
             f"shard {node} refuses this user: {text}; it needs its password and +get +shardqa.get +rg.trigger"
         )
     if text.startswith("BUSY"):
         return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
-    if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
+    if text.startswith("TIMEOUT") or isinstance(error, exceptions.TimeoutError | asyncio.TimeoutError):
         return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
     if reason := write_refusal(error):
         return WritesRefused(f"shard {node} stores nothing now, {reason}; 'shardqa doctor' says how to mend it")
-    if isinstance(error, AskError):
+    if isinstance(error, exceptions.AskError):
         return ClusterUnavailable(f"a slot of shard {node} is on its way to another ({text}); try again in a moment")
     if is_transient(error):
         return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
     if "nknown command" in text:
-        return ClusterUnavailable(
-            f"node {node} runs without the shardqa module ({text}); load it, or start nodes with 'shardqa up'"
-        )
+        return ClusterUnavailable(f"node {node} runs without the shardqa module ({text}); load it, or use 'shardqa up'")
     return ShardFailed(f"shard {node} failed: {text}")
 
 
@@ -98,8 +86,8 @@ async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool) -> An
     """
     try:
         return await _sent_once(node, args, asking)
-    except ConnectionError as error:
-        if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
+    except exceptions.ConnectionError as error:
+        if type(error) is not exceptions.ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
     _reopen_idle(node)
     return await _sent_once(node, args, asking)
@@ -116,7 +104,7 @@ async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) 
     except RuntimeError as error:  # uvloop's word for a connection that ended while it was made
         if type(error) is not RuntimeError:
             raise
-        raise ConnectionError(str(error)) from error
+        raise exceptions.ConnectionError(str(error)) from error
     reply = commands[1].result
     if isinstance(reply, Exception):
         raise reply
@@ -198,7 +186,7 @@ async def _looked(look: Callable[[], Awaitable[object]], longest: float) -> None
     hangs: so a look is broken off, and begun again. Raises as `look` does; TimeoutError after the last.
     """
     for _ in range(LOOKS - 1):
-        with suppress(asyncio.TimeoutError):  # the name TimeoutError is redis-py's here
+        with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
                 await look()
                 return
@@ -234,14 +222,14 @@ class Shards:
         cluster.commands_parser = NoCommands()  # type: ignore[assignment]
         try:
             await _looked(cluster.initialize, settings.timeout)
-        except RedisClusterException as error:
+        except exceptions.RedisClusterException as error:
             await cluster.aclose()
-            if isinstance(error.__cause__, AuthenticationError | NoPermissionError):
+            if isinstance(error.__cause__, exceptions.AuthenticationError | exceptions.NoPermissionError):
                 raise explain(error.__cause__, settings.redis) from error.__cause__
             raise ClusterUnavailable(
                 f"no cluster at {settings.redis}: {error}; start one with 'shardqa up' or name a node with --redis"
             ) from error
-        except (RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError) as error:
             await cluster.aclose()
             raise explain(error, settings.redis) from error
         return cls(settings, cluster)
@@ -297,8 +285,8 @@ class Shards:
         except Unresponsive as error:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
-        except (RedisError, OSError) as error:
-            if not isinstance(error, ResponseError) or may_tell_of_a_failover(error):
+        except (exceptions.RedisError, OSError) as error:
+            if not isinstance(error, exceptions.ResponseError) or may_tell_of_a_failover(error):
                 self.refresh()
             raise explain(error, name) from error
 
@@ -308,9 +296,9 @@ class Shards:
         for _ in range(REDIRECTS):
             try:
                 return await self._guarded(node, args, asking)
-            except AskError as error:  # MovedError is one
+            except exceptions.AskError as error:  # MovedError is one
                 self.refresh()
-                asking = not isinstance(error, MovedError)
+                asking = not isinstance(error, exceptions.MovedError)
                 node = await self._named(error)
         return await self._guarded(node, args, asking)
 
@@ -320,13 +308,13 @@ class Shards:
             return await reply  # while Redis writes a large file it answers no PING
         return await self._liveness.guard(node, reply)
 
-    async def _named(self, error: AskError) -> ClusterNode:
+    async def _named(self, error: exceptions.AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when the cluster does not know that node."""
         node = self._cluster.get_node(error.host, error.port)
         if node is None:
             try:
                 await self._look()
-            except RedisClusterException as unknown:  # no RedisError
+            except exceptions.RedisClusterException as unknown:  # no RedisError
                 raise error from unknown
             node = self._cluster.get_node(error.host, error.port)
         if node is None:
@@ -366,7 +354,7 @@ class Shards:
         """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
         try:
             return self._cluster.get_node_from_key(key)  # type: ignore[return-value, arg-type]
-        except RedisClusterException as error:
+        except exceptions.RedisClusterException as error:
             self.refresh()
             raise ClusterUnavailable(f"no master serves the slot of {key!r}: {error}; see 'shardqa status'") from error
 
@@ -390,5 +378,5 @@ class Shards:
         await asyncio.sleep(REFRESH_SECONDS)
         try:
             await self._look()
-        except (RedisError, RedisClusterException, OSError):
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError):
             return  # every node is gone: the next question that fails asks again

@@ -118,7 +118,7 @@ class Readers:
             reading = await self._filled(node, key)
         if reading is None:
             raise ClusterUnavailable(
-                f"shard {node.name} answers in another form than this version's; give its node this version's module"
+                f"shard {node.name} answers in another form than this version's; give it this module"
             )
         return Read(passages, key, reading)
 

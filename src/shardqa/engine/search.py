@@ -108,7 +108,7 @@ class Searching:
 
     def _too_long(self, what: str) -> AnswerTimeout:
         return AnswerTimeout(
-            f"the {what} took more than {self._settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
+            f"the {what} took more than {self._settings.timeout:g} s; ask again, or raise SHARDQA_TIMEOUT"
         )
 
 

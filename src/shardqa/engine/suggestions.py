@@ -27,9 +27,7 @@ class Suggesting:
         Raises UnknownCorpus, BadFilter, ClusterUnavailable.
         """
         page = await self._catalogue.documents(corpus, None, TITLED, filter)
-        headings = await asyncio.gather(
-            *(self._headings(page.corpus, document) for document in page.documents[:HEADED])
-        )
+        headings = await asyncio.gather(*(self._headings(page.corpus, one) for one in page.documents[:HEADED]))
         titles = [*(document.title for document in page.documents), *(words for own in headings for words in own)]
         return Suggestions(corpus=page.corpus, suggestions=list(dict.fromkeys(words for words in titles if words)))
 

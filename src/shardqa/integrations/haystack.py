@@ -49,20 +49,16 @@ class ShardqaExtractiveReader:
     ) -> dict[str, list[ExtractedAnswer]]:
         self.warm_up()
         assert self._reader is not None
-        answers = [
-            answer for one in documents if one.content and one.content.strip() for answer in self._of(query, one)
-        ]
+        full = [one for one in documents if one.content and one.content.strip()]
+        answers = [answer for one in full for answer in self._of(query, one)]
         if no_answer if no_answer is not None else self.no_answer:
             unsaid = 1.0
             for answer in answers:
                 unsaid *= 1 - min(answer.score, 1.0)
             answers.append(ExtractedAnswer(query=query, score=unsaid))
         answers.sort(key=lambda one: -one.score)
-        return {
-            "answers": [one for one in answers if score_threshold is None or one.score >= score_threshold][
-                : top_k or self.top_k
-            ]
-        }
+        fit = [one for one in answers if score_threshold is None or one.score >= score_threshold]
+        return {"answers": fit[: top_k or self.top_k]}
 
     @component.output_types(answers=list[ExtractedAnswer])
     async def run_async(

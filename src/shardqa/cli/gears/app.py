@@ -25,10 +25,7 @@ WIDTH = 60  # characters of an error in a table
 app = typer.Typer(name="gears", help="Functions in Redis: run, list, watch, remove.", no_args_is_help=True)
 app.command("run")(run.run)
 
-NameArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="ID|NAME", help="An id, a session, a trigger or keys."),
-]
+NameArgument = Annotated[str | None, typer.Argument(metavar="ID|NAME", help="An id, a session, a trigger or keys.")]
 
 
 class UnknownFunction(ShardqaError):
@@ -109,9 +106,7 @@ def logs(
     target: Target,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     lines: Annotated[int, typer.Option(help="The last ones that are shown at first.", min=0)] = 100,
-    grep: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Lines alone that hold it, or whose session does.")
-    ] = None,
+    grep: Annotated[str | None, typer.Option(metavar="TEXT", help="Lines that hold it, or whose session does.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what functions logged, and the errors of registrations: the last 500 lines of each shard's worker.
@@ -151,10 +146,7 @@ def _print_lines(lines: Sequence[LogLine], as_json: bool) -> None:
 @on_cluster
 def rm(
     target: Target,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="ID|NAME", help="Of registrations or of an execution."),
-    ],
+    name: Annotated[str, typer.Argument(metavar="ID|NAME", help="Of registrations or of an execution.")],
     as_json: JsonOption = False,
 ) -> None:
     """Unregister functions by id, session, trigger or keys, on all shards; or abort and drop an execution by its id.

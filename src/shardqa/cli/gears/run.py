@@ -59,9 +59,7 @@ def run(
         list[str] | None,
         typer.Argument(metavar="ARGS", help="Further words of RG.PYEXECUTE: ID name, UPGRADE, UNBLOCKING ..."),
     ] = None,
-    requirement: Annotated[
-        list[str] | None, typer.Option("--requirement", metavar="NAME", help="A package it needs. Repeatable.")
-    ] = None,
+    requirement: Annotated[list[str] | None, typer.Option("--requirement", metavar="NAME", help="Packages.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Send a script to the cluster: it registers its functions, or runs with its progress on stderr.
@@ -100,7 +98,7 @@ def masters_of(target: Target) -> Masters:
 def fault_of(error: RedisError, address: str) -> ShardqaError:
     if isinstance(error, ConnectionError | TimeoutError):
         return ClusterUnavailable(
-            f"no cluster at {address} ({error}); start one with 'shardqa up' or name a node with --redis"
+            f"no cluster at {address} ({error}); start one by 'shardqa up' or name a node by --redis"
         )
     return ScriptFailed(f"{address} replied: {error}")
 
