@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TypeVar
 
 from shardqa.files import formats, reader_process
-from shardqa.files.reader_process import MEMORY, SECONDS, ReaderProcess
-from shardqa.files.source_file import Item, SourceFile
+from shardqa.files.reader_process import MEMORY, OCR_TIMES, SECONDS, ReaderProcess
+from shardqa.files.source_file import Item, Recognized, SourceFile
 
 PROCESSES = 2  # at once, of one API process; more files wait
 NICENESS = 10  # questions go first
@@ -28,18 +28,30 @@ class FileReaders:
         self._seconds = seconds
         self._memory = memory
 
-    async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
-        """Returns the items of a file, `limit` at most. Raises BadDocument, FileTooSlow."""
-        opens = partial(SourceFile.of_bytes, content, name, name, f"upload:{name}", formats.read)
-        return await self._run(
-            lambda process: [item for item, _ in islice(process.items(name, self._seconds, opens), limit)]
-        )
+    async def read(
+        self,
+        content: bytes,
+        name: str,
+        limit: int,
+        ocr: bool = False,
+        tell: Callable[[Recognized], None] = lambda page: None,
+    ) -> list[Item]:
+        """Returns the items of a file, `limit` at most; `tell` hears of pages. Raises BadDocument, FileTooSlow."""
+        opens = partial(SourceFile.of_bytes, content, name, name, f"upload:{name}", formats.read, ocr)
+        seconds = self._seconds * (OCR_TIMES if ocr else 1)
+
+        def items(process: ReaderProcess) -> Iterator[Item]:
+            for item, _ in process.items(name, seconds, opens):
+                if isinstance(item, Recognized):
+                    tell(item)
+                else:
+                    yield item
+
+        return await self._run(lambda process: list(islice(items(process), limit)))
 
     async def page(self, content: bytes, name: str, number: int, before: str, words: str) -> bytes:
         """Returns a page of a PDF as PNG, with `words` marked where they follow `before`. Raises what `read` raises."""
-        png = await self._run(
-            lambda process: next(process.run(name, self._seconds, _png, content, number, before, words))
-        )
+        png = await self._run(lambda one: next(one.run(name, self._seconds, _png, content, number, before, words)))
         return base64.b64decode(png)
 
     async def _run(self, read: Callable[[ReaderProcess], T]) -> T:

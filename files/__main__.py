@@ -5,6 +5,7 @@ from pathlib import Path
 
 from shardqa.errors import BadDocument
 from shardqa.files.folders import SourceFiles
+from shardqa.files.source_file import Recognized
 from shardqa.schema import Document
 
 USAGE = "usage: python -m shardqa.files FILE_OR_FOLDER …"
@@ -20,7 +21,7 @@ def main(names: list[str]) -> int:
         for item in SourceFiles(map(Path, names)):
             if isinstance(item, Document):
                 print_document(item)
-            else:
+            elif not isinstance(item, Recognized):
                 print(f"{item.place}: {item.reason}", file=sys.stderr)
                 code = 4
     except BadDocument as fault:

@@ -16,13 +16,12 @@ from shardqa.checks import text_id
 from shardqa.errors import BadDocument
 from shardqa.files import formats
 from shardqa.files.known import FileRead, KnownFiles, Stamp, page_digest
-from shardqa.files.reader_process import ReaderProcess
+from shardqa.files.reader_process import OCR_TIMES, ReaderProcess
 from shardqa.files.source_file import TEXT_FIELD, Item, Skipped, SourceFile, Textless, printable
 from shardqa.schema import Document
 
 STDIN = Path("-")
 STDIN_NAME = "stdin.jsonl"
-OCR_TIMES = 50  # as long as to read a page takes it to recognize its text
 
 
 @dataclass(frozen=True, slots=True)

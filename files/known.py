@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from shardqa.files.source_file import Item, Textless
+from shardqa.files.source_file import Item, Lost, Skipped
 from shardqa.schema import Document
 
 MAX_IDS = 10_000  # documents of one file; one with more is read anew each time, and the shards say what is unchanged
@@ -42,7 +42,7 @@ class FileRead:
             if isinstance(item, Document):
                 self.ids.append(item.id)
                 self.page = page_digest(item)
-            elif not isinstance(item, Textless):
+            elif isinstance(item, Skipped | Lost):
                 is_whole = False
             yield item
         self.is_complete = is_whole

@@ -20,14 +20,15 @@ import orjson
 
 from shardqa.errors import BadDocument, FileTooSlow, ShardqaError
 from shardqa.files import formats
-from shardqa.files.source_file import Item, Lost, Skipped, SourceFile, Textless
+from shardqa.files.source_file import Item, Lost, Recognized, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 MOMENT = 0.05  # seconds after which what is read goes on
 MEMORY = 2 * 1024**3  # bytes that a file may take: 64 MiB of it, and what it unpacks to within the readers' own bounds
 SECONDS = 60.0  # for one file; a PDF of 300 pages takes one or two
+OCR_TIMES = 50  # as long as to read a page takes it to recognize its text
 SECONDS_PER_MEGABYTE = 20.0  # more of it for files of one's own, which may be large
-KINDS = {kind.__name__: kind for kind in (Document, Skipped, Lost, Textless)}
+KINDS = {kind.__name__: kind for kind in (Document, Skipped, Lost, Textless, Recognized)}
 Job: TypeAlias = Callable[..., Iterator[Any]]
 """A function of a module, whose replies JSON takes."""
 

@@ -31,6 +31,7 @@ STRUCK_TOLD, STRUCK_SHOWN = 10, 80  # pieces that are told as struck out; charac
 CHUNK = 1 << 16  # bytes read at a time
 TEXT_FIELD = "text"  # of an object of JSON
 MAX_DEPTH = 3  # archives within archives, messages within messages
+BY_OCR = "'shardqa ingest --ocr' reads such pages, and an upload with ocr=true"
 GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
@@ -59,10 +60,18 @@ class Textless:
 
     @property
     def reason(self) -> str:
-        return f"{self.kind} hold no text that is read"
+        return f"{self.kind} hold no text that is read{f'; {BY_OCR}' * (self.kind == 'pictures')}"
 
 
-Item: TypeAlias = Document | Skipped | Lost | Textless
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """How far the reading is of a file whose pages' text is recognized."""
+
+    page: int
+    pages: int
+
+
+Item: TypeAlias = Document | Skipped | Lost | Textless | Recognized
 Inner: TypeAlias = Callable[["SourceFile"], Iterator[Item]]
 
 
@@ -101,9 +110,11 @@ class SourceFile:
 
     @classmethod
     def of_bytes(
-        cls, content: bytes, name: str, label: str, origin: str = "", inner: Inner | None = None
+        cls, content: bytes, name: str, label: str, origin: str = "", inner: Inner | None = None, ocr: bool = False
     ) -> "SourceFile":
-        return cls(io.BytesIO(content), name, label, origin, inner)
+        source = cls(io.BytesIO(content), name, label, origin, inner)
+        source.ocr = ocr
+        return source
 
     def close(self) -> None:
         self._bytes.close()
@@ -118,7 +129,7 @@ class SourceFile:
         id_: str | None = None,
         marks: Sequence[Mark] = (),
         metadata: dict[str, Any] | None = None,
-    ) -> Item:
+    ) -> Document | Skipped:
         """Returns a document of this file, or a Skipped with the reason."""
         id_ = self.name if id_ is None else printable(id_)
         place = self.label if id_ == self.name else f"{self.label} ({id_})"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from shardqa.files.source_file import Lost, Skipped, Textless
+from shardqa.files.source_file import Lost, Recognized, Skipped, Textless
 from shardqa.schema import Document, Ingested
 
 REASONS_KEPT = 1000  # skipped documents told one by one; beyond, they are only counted
@@ -26,14 +26,14 @@ class Summary:
     warnings: list[str] = field(default_factory=list)
     losses: list[Lost] = field(default_factory=list)  # the first REASONS_KEPT lost
 
-    def note(self, item: Skipped | Lost | Textless) -> None:
+    def note(self, item: Skipped | Lost | Textless | Recognized) -> None:
         if isinstance(item, Skipped):
             self.skipped += 1
             self.reasons += [item] if len(self.reasons) < REASONS_KEPT else []
         elif isinstance(item, Lost):
             self.lost += 1
             self.losses += [item] if len(self.losses) < REASONS_KEPT else []
-        else:
+        elif isinstance(item, Textless):
             self.textless[item.kind] = self.textless.get(item.kind, 0) + 1
 
     def count(self, document: Document, outcome: Ingested, late: bool = False) -> None:

@@ -1,9 +1,10 @@
 // One corpus: how much it holds, how far its vectors are, and its documents, to be found, opened and removed.
 
-import { byId, count, foreign, make, percent, plain, plural, problemCard, readingOf, size, table } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, plural, problemCard, quiet } from "/static/dom.js";
+import { readingOf, shareOf, size, table } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { removeSoon } from "/static/undo.js";
-import { upload } from "/static/upload.js";
+import { BY_OCR, leftOut, upload } from "/static/upload.js";
 
 const OFTEN = 1000; // ms between two looks, while files are being read
 const EVERY = 3000; // ms between two looks, while vectors are being made
@@ -50,10 +51,13 @@ async function load() {
 
 /** What can be done where nothing is: begin it, or go to one that is there. */
 function empty() {
-  const others = make("ul", { class: "chips", "aria-label": "Other corpora" }, make("li", { class: "quiet", "aria-hidden": "true" }, "or look at"));
+  const first = make("li", { class: "quiet", "aria-hidden": "true" }, "or look at");
+  const others = make("ul", { class: "chips", "aria-label": "Other corpora" }, first);
   const chip = ({ name: other }) => make("li", {}, make("a", { href: `/corpus/${other}` }, other));
-  client.corpora().then(({ corpora }) => others.append(...corpora.slice(0, CHIPS).map(chip))).catch(() => {}); // a help that is not there harms nobody
-  return make("div", { class: "empty" }, make("p", {}, make("a", { class: "first", href: `/?${new URLSearchParams({ corpus: name })}` }, "Add its first text")), others);
+  const show = ({ corpora }) => others.append(...corpora.slice(0, CHIPS).map(chip));
+  client.corpora().then(show).catch(() => {}); // a help that is not there harms nobody
+  const add = make("a", { class: "first", href: byId("ask").href }, "Add its first text");
+  return make("div", { class: "empty" }, make("p", {}, add), others);
 }
 
 /** What was asked of the corpus; first what it did not answer, since there a page is missing. */
@@ -80,15 +84,14 @@ async function watchTasks() {
 }
 
 function taskRow(task) {
-  const share = task.texts > 0 ? task.stored / task.texts : null;
-  const of = task.total > 1 ? ` (${plural(task.total, "file", "files")} in all)` : "";
+  const of = task.total > 1 ? ` (${plural(task.total, "file")} in all)` : "";
   const cancel = () => client.cancel(task.id).catch(() => {}); // the next look tells
   return make(
     "li",
     {},
     make("span", {}, "Reading ", foreign(task.file ?? "files"), of),
-    make("progress", { max: 1, value: share, "aria-label": `${task.file}, stored` }),
-    make("span", { class: "quiet" }, task.stage === "cancelling" ? "cancelling …" : readingOf(task)),
+    make("progress", { max: 1, value: shareOf(task), "aria-label": `${task.file}, stored` }),
+    quiet(task.stage === "cancelling" ? "cancelling …" : readingOf(task)),
     task.stage === "cancelling" ? null : plain("Cancel", cancel, { "aria-label": `Cancel ${task.file}` }),
   );
 }
@@ -96,10 +99,10 @@ function taskRow(task) {
 /** The sizes; again after a while, where passages still lack vectors. */
 async function look() {
   const { corpus, dropping, partial, failed } = await client.corpus(name);
-  const whole = plural((corpus ?? dropping).documents, "document", "documents");
+  const whole = plural((corpus ?? dropping).documents, "document");
   byId("said").textContent = [
     corpus
-      ? `${whole}, ${plural(corpus.passages, "passage", "passages")}, ${size(corpus.bytes)}`
+      ? `${whole}, ${plural(corpus.passages, "passage")}, ${size(corpus.bytes)}`
       : `being deleted: ${count(dropping.removed)} of ${whole} are gone`,
     partial ? `without the documents of ${failed.join(", ")}, which did not answer` : "",
     corpus && isBehind(corpus) ? `${percent(corpus.encoded / corpus.passages)} can be found in other words, too` : "",
@@ -133,12 +136,14 @@ function show() {
   const wanted = byId("find").value.trim().toLowerCase();
   const fit = documents.filter((one) => `${one.title}\n${one.id}`.toLowerCase().includes(wanted));
   const rows = foldedRows(fit).sort(ORDERS[byId("sort").value]);
-  const all = make("input", { type: "checkbox", "aria-label": "Select all", change: () => tick(all.checked ? fit : []) });
+  const change = () => tick(all.checked ? fit : []);
+  const all = make("input", { type: "checkbox", "aria-label": "Select all", change });
   all.checked = fit.length > 0 && fit.every((one) => ticked.has(one));
   const heads = HEADS.map(([text, look]) => make("th", { scope: "col", class: look }, text));
   const last = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Remove"));
   const head = make("tr", {}, make("th", { scope: "col" }, all), heads, last);
-  const listed = () => make("table", {}, make("thead", {}, head), make("tbody", {}, rows.slice(0, shown).flatMap(rowsOf)));
+  const body = () => make("tbody", {}, rows.slice(0, shown).flatMap(rowsOf));
+  const listed = () => make("table", {}, make("thead", {}, head), body());
   const none = wanted ? "No document has that in its title or name." : "No document is left.";
   byId("documents").replaceChildren(fit.length > 0 ? listed() : make("p", { class: "quiet" }, none));
   const more = plain("Show more", () => ((shown += SHOWN), show()));
@@ -147,7 +152,7 @@ function show() {
   const part = `${count(Math.min(shown, rows.length))} of ${count(rows.length)}${bound} `;
   byId("rest").replaceChildren(part, rows.length > shown ? more : "");
   byId("remove").hidden = ticked.size === 0;
-  byId("remove").textContent = `Remove ${plural(ticked.size, "document", "documents")}`;
+  byId("remove").textContent = `Remove ${plural(ticked.size, "document")}`;
 }
 
 /** A row, and where its file is open a row for each of its documents. */
@@ -167,12 +172,14 @@ function rowsOf(one) {
 
 function link(one) {
   const below = one.title && one.title !== one.id ? make("small", {}, foreign(one.id)) : null;
-  return [make("a", { href: `/document?${new URLSearchParams({ corpus: name, id: one.id })}` }, foreign(nameOf(one))), below];
+  const href = `/document?${new URLSearchParams({ corpus: name, id: one.id })}`;
+  return [make("a", { href }, foreign(nameOf(one))), below];
 }
 
 function row(one, inside, look = null) {
   const click = () => remove(one.of, nameOf(one));
-  const box = make("input", { type: "checkbox", "aria-label": `Select ${nameOf(one)}`, change: () => tick(one.of, box.checked) });
+  const change = () => tick(one.of, box.checked);
+  const box = make("input", { type: "checkbox", "aria-label": `Select ${nameOf(one)}`, change });
   box.checked = one.of.every((document) => ticked.has(document));
   return make(
     "tr",
@@ -225,27 +232,32 @@ function remove(some, what) {
 }
 
 /** Files that are added here: the list of tasks shows how far each is. */
-async function add({ target }) {
-  const files = [...target.files];
-  target.value = "";
+async function add(files, ocr = false) {
   const said = [];
+  const step = () => watchTasks().catch(() => {});
   for (const file of files) {
     byId("said").textContent = `Sending ${file.name} …`;
+    const read = () => add([file], true);
+    const offer = (why) => (BY_OCR.test(why) && !ocr ? [" ", plain("Read by OCR", read)] : []);
     try {
       const { signal } = new AbortController(); // it is cancelled in the list of tasks
-      const { results } = await upload(file, name, { sent: () => {}, step: () => watchTasks().catch(() => {}), signal });
-      said.push(...results.filter((one) => one.problem).map((one) => `${file.name}: ${one.problem.detail}`));
+      const { results } = await upload(file, name, { sent: () => {}, step, signal, ocr });
+      said.push(...results.flatMap(leftOut).map((why) => [`${why.replace(BY_OCR, "")}`, ...offer(why)]));
     } catch (problem) {
-      said.push(`${file.name}: ${problem.message}`);
+      said.push([`${file.name}: ${problem.message}`]);
     }
   }
   await load();
-  if (said.length > 0) byId("said").textContent = said.join("; ");
+  byId("left").replaceChildren(...said.flatMap((one, n) => (n > 0 ? ["; ", ...one] : one)));
 }
 
 byId("find").addEventListener("input", show);
 byId("sort").addEventListener("change", show);
-byId("files").addEventListener("change", add);
-byId("remove").addEventListener("click", () => remove([...ticked], plural(ticked.size, "document", "documents")));
+byId("files").addEventListener("change", ({ target }) => {
+  const files = [...target.files];
+  target.value = ""; // the same file may be chosen again
+  add(files);
+});
+byId("remove").addEventListener("click", () => remove([...ticked], plural(ticked.size, "document")));
 byId("choose").addEventListener("submit", (event) => event.preventDefault());
 load();

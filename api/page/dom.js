@@ -10,12 +10,14 @@ export function make(tag, attributes = {}, ...children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => (child ?? false) !== false));
   return element;
 }
 
 /** A button that looks like a link. */
-export const plain = (name, click, more = {}) => make("button", { type: "button", class: "plain", click, ...more }, name);
+export const plain = (name, click, more) => make("button", { type: "button", class: "plain", click, ...more }, name);
+
+export const quiet = (...inside) => make("span", { class: "quiet" }, inside);
 
 /** A section under its name. */
 export const section = (name, ...content) =>
@@ -25,7 +27,8 @@ export const section = (name, ...content) =>
 export function table(heads, rows) {
   const row = (cells, tag, look = {}) => make("tr", {}, cells.map((cell) => make(tag, look, cell)));
   const body = make("tbody", {}, rows.map((cells) => row(cells, "td")));
-  return make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, row(heads, "th", { scope: "col" })), body));
+  const head = make("thead", {}, row(heads, "th", { scope: "col" }));
+  return make("div", { class: "scroll", tabindex: "0" }, make("table", {}, head, body));
 }
 
 /** Text of a document inside a line of ours: it keeps its own direction. */
@@ -56,22 +59,30 @@ export function problemCard(problem, retry = null) {
 
 /** Asks for the server's key, and tries again with it. */
 function keyForm(retry) {
-  const field = make("input", { id: "key", type: "password", autocomplete: "current-password", placeholder: "sq-…", required: true });
+  const look = { type: "password", autocomplete: "current-password", placeholder: "sq-…", required: true };
+  const field = make("input", { id: "key", ...look });
   const submit = (event) => {
     event.preventDefault();
     useKey(field.value.trim());
     retry();
   };
-  return make("form", { class: "key", submit }, make("label", { for: "key" }, "Your key"), field, make("button", { type: "submit" }, "Use it"));
+  const label = make("label", { for: "key" }, "Your key");
+  return make("form", { class: "key", submit }, label, field, make("button", { type: "submit" }, "Use it"));
 }
 
 export const percent = (score) => (score > 0 && score < 0.005 ? "<1 %" : `${Math.round(score * 100)} %`);
 
 export const count = (number) => number.toLocaleString("en");
 
-export const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
 export const size = (bytes) => (bytes < 1e6 ? `${count(Math.ceil(bytes / 1e3))} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 /** How far a task is with the file that it reads. */
-export const readingOf = ({ texts, stored }) => (texts > 1 ? `${count(stored)} of ${plural(texts, "text", "texts")}` : "reading …");
+export const readingOf = ({ texts, stored, page, pages }) => {
+  if (texts > 1) return `${count(stored)} of ${plural(texts, "text")}`;
+  return pages > 0 ? `recognized ${count(page)} of ${plural(pages, "page")}` : "reading …";
+};
+
+/** How much of that is done, 0 to 1; null where that is not known yet. */
+export const shareOf = ({ texts, stored, page, pages }) => (texts ? stored / texts : pages ? page / pages : null);

@@ -1,10 +1,10 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
-import { byId, count, foreign, make, percent, plain, plural, readingOf } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, plural, quiet, readingOf, shareOf } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { Problem } from "/static/shardqa.js";
 import { removeSoon } from "/static/undo.js";
-import { upload } from "/static/upload.js";
+import { BY_OCR, leftOut, upload } from "/static/upload.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
 const LISTED = 20; // documents and reasons of one file that are listed
@@ -14,14 +14,12 @@ const TITLE = 70; // characters of a first line that serve as a title
 /** `added(corpus)` is called when new texts can be asked. */
 export function installOwnText(added) {
   const form = byId("add");
-  const take = (documents) => addAll(documents, added);
-
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = byId("text").value;
     if (!text.trim()) return say("Paste a text first.", true);
     const title = byId("title").value.trim() || firstLine(text);
-    if (await take([{ title, text }])) {
+    if (await addText({ title, text }, added)) {
       byId("text").value = "";
       byId("title").value = "";
     }
@@ -69,9 +67,8 @@ function installDrop(dropped) {
 }
 
 /** Each file goes to the server as it is, which reads it; what is left out of one does not harm the others. */
-async function takeFiles(files, added) {
-  const corpus = byId("into").value.trim();
-  const rows = files.map((file) => fileRow(file));
+async function takeFiles(files, added, corpus = byId("into").value.trim(), ocr = false) {
+  const rows = files.map((file) => fileRow(file, ocr ? null : () => takeFiles([file], added, corpus, true)));
   let taken = 0;
   let passages = 0;
   for (const [number, file] of files.entries()) {
@@ -80,33 +77,33 @@ async function takeFiles(files, added) {
       continue;
     }
     say(`Adding ${file.name} …`);
-    const outcome = await takeFile(file, corpus, rows[number]);
+    const outcome = await takeFile(file, corpus, rows[number], ocr);
     taken += outcome.documents;
     passages += outcome.passages;
   }
   if (taken > 0) await added(corpus);
   const refused = rows.filter((row) => row.classList.contains("bad")).length;
   const partly = rows.filter((row) => row.classList.contains("partly")).length;
-  const what = taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts");
-  const done = taken > 0 ? `Added ${what}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
+  const what = taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text");
+  const done = taken > 0 ? `Added ${what}: ${plural(passages, "passage")}. Ask away.` : "";
   const left = partly > 0 ? `${plural(partly, "file has", "files have")} parts without text: the list says which.` : "";
   const none = refused > 0 ? `${plural(refused, "file was", "files were")} not taken: the list says why.` : "";
   say([done, left, none].filter(Boolean).join(" "), taken === 0 && refused > 0);
 }
 
-async function takeFile(file, corpus, row) {
+async function takeFile(file, corpus, row, ocr) {
   try {
     if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-    const task = await upload(file, corpus, { sent: row.sent, step: row.step, signal: row.stop.signal });
+    const task = await upload(file, corpus, { sent: row.sent, step: row.step, signal: row.stop.signal, ocr });
     if (task.stage === "cancelled") return row.cancelled(task), { documents: 0, passages: 0 };
     const [{ outcome, problem }] = task.results;
     if (problem) throw new Problem(problem);
     const texts = outcome.documents.slice(0, LISTED).map((one) => addedRow(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
-    const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
+    const left = leftOut({ outcome });
     const documents = outcome.documents.length;
     const shown = documents > 1 ? [folded(file, documents, texts)] : texts;
-    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), shown);
+    row.ended(plural(passages, "passage"), left.slice(0, LISTED), shown);
     return { documents, passages };
   } catch (problem) {
     if (problem.code === "cancelled") row.cancelled({});
@@ -120,13 +117,15 @@ function folded(file, documents, texts) {
   const name = ROWS.test(file.name) ? "rows" : "texts";
   const corpus = byId("into").value.trim();
   const left = documents - texts.length;
-  const others = make("li", { hidden: left === 0 }, `and ${count(left)} more in `, make("a", { href: `/corpus/${corpus}` }, corpus));
+  const link = make("a", { href: `/corpus/${corpus}` }, corpus);
+  const others = make("li", { hidden: left === 0 }, `and ${count(left)} more in `, link);
   const summary = make("summary", {}, foreign(file.name), ` in ${corpus}, ${plural(documents, name, name)}`);
   return make("li", {}, make("details", {}, summary, make("ul", {}, texts, others)));
 }
 
-/** A line of the list of files: name, how much has been sent and stored, then its texts (one stands for the file) and what is left out. */
-function fileRow(file) {
+/** A line of the list of files: name, how much is sent and stored, then its texts (one stands for the file), what is
+ * left out, and a button to read that by OCR where it may help. */
+function fileRow(file, readByOcr) {
   const bar = make("progress", { max: 1, value: 0, "aria-label": `${file.name}, sent and stored` });
   const outcome = make("span", { class: "quiet" });
   const reasons = make("ul", {});
@@ -145,16 +144,25 @@ function fileRow(file) {
   };
   row.step = (task) => {
     if (row.stop.signal.aborted) return;
-    if (task.texts > 0) bar.value = task.stored / task.texts;
-    else bar.removeAttribute("value");
+    const share = shareOf(task);
+    if (share === null) bar.removeAttribute("value");
+    else bar.value = share;
     outcome.textContent = readingOf(task);
   };
-  row.cancelled = ({ stored, texts }) => row.ended(stored > 0 ? `cancelled; at least ${count(stored)} of ${plural(texts, "text", "texts")} are there` : texts > 0 ? "cancelled; some of its texts may be there" : "cancelled", [], []);
+  row.cancelled = ({ stored, texts }) => {
+    const some = texts > 0 ? "cancelled; some of its texts may be there" : "cancelled";
+    const many = `cancelled; at least ${count(stored)} of ${plural(texts, "text")} are there`;
+    row.ended(stored > 0 ? many : some, [], []);
+  };
   row.ended = (text, why, texts) => {
     bar.hidden = true;
     cancel.remove();
     outcome.textContent = text;
-    reasons.replaceChildren(...texts, ...why.map((reason) => make("li", {}, reason)));
+    const look = { "aria-label": `Read ${file.name} by OCR` };
+    const recognize = () => (row.remove(), readByOcr());
+    const offer = (reason) => (readByOcr && BY_OCR.test(reason) ? plain("Read by OCR", recognize, look) : null);
+    const line = (reason) => make("li", {}, reason.replace(BY_OCR, ""), " ", offer(reason));
+    reasons.replaceChildren(...texts, ...why.map(line));
     if (texts.length === 1) for (const part of [name, outcome]) part.hidden = true;
     row.classList.toggle("bad", texts.length === 0 && why.length > 0);
     row.classList.toggle("partly", texts.length > 0 && why.length > 0);
@@ -169,22 +177,17 @@ function firstLine(text) {
   return points.length <= TITLE ? line : `${points.slice(0, TITLE - 1).join("")}…`;
 }
 
-/** Adds the documents one after another; true when all were taken. */
-async function addAll(documents, added) {
+/** Adds a text; true when it was taken. */
+async function addText(document, added) {
   const corpus = byId("into").value.trim();
   const button = byId("add").querySelector("button");
   button.disabled = true;
   try {
-    let passages = 0;
-    for (const document of documents) {
-      say(`Adding ${document.title} …`);
-      const ingested = await client.add({ ...document, corpus });
-      passages += ingested.passages;
-      byId("added").append(addedRow(ingested, document.title));
-    }
-    const what = documents.length === 1 ? documents[0].title : `${documents.length} texts`;
+    say(`Adding ${document.title} …`);
+    const ingested = await client.add({ ...document, corpus });
+    byId("added").append(addedRow(ingested, document.title));
     await added(corpus);
-    say(`Added ${what}: ${plural(passages, "passage", "passages")}. Ask away.`);
+    say(`Added ${document.title}: ${plural(ingested.passages, "passage")}. Ask away.`);
     return true;
   } catch (problem) {
     say(`${problem.title ?? "The text was not added"}: ${problem.message}`, true);
@@ -196,11 +199,12 @@ async function addAll(documents, added) {
 
 /** A text that was added: it can be read and removed again. */
 function addedRow(ingested, title) {
+  const href = `/document?${new URLSearchParams({ corpus: ingested.corpus, id: ingested.document })}`;
   const row = make(
     "li",
     {},
-    make("a", { href: `/document?${new URLSearchParams({ corpus: ingested.corpus, id: ingested.document })}` }, foreign(title)),
-    make("span", { class: "quiet" }, `in ${ingested.corpus}, ${plural(ingested.passages, "passage", "passages")}`),
+    make("a", { href }, foreign(title)),
+    quiet(`in ${ingested.corpus}, ${plural(ingested.passages, "passage")}`),
     plain("Remove", remove, { class: "plain lesser" }),
   );
   function remove() {

@@ -202,7 +202,8 @@ export interface SentFile {
   problem?: ProblemDetails;
 }
 
-/** Files that are read behind the reply: `stored` of the `texts` of `file` are there, beside `documents` of the files before. */
+/** Files that are read behind the reply: `stored` of the `texts` of `file` are there, beside `documents` of the files
+ * before; with `ocr`, `page` of its `pages` are recognized. */
 export interface Task {
   id: string;
   corpus: string;
@@ -211,6 +212,8 @@ export interface Task {
   file?: string;
   texts: number;
   stored: number;
+  page: number;
+  pages: number;
   documents: number;
   refused: number;
   results: SentFile[];
@@ -317,11 +320,17 @@ export class Client {
   ask(question: string, options?: AskOptions & Signal & { step?: (step: Step) => void }): Promise<Answer>;
   askBatch(questions: (string | Question)[], options?: Signal): Promise<Asked[]>;
   search(question: string, options?: OfCorpus & { limit?: number; filter?: DocumentFilter }): Promise<SearchResult>;
-  explain(question: string, options?: OfCorpus & { k?: number; filter?: DocumentFilter }): Promise<{ answer: Answer; [more: string]: unknown }>;
+  explain(
+    question: string,
+    options?: OfCorpus & { k?: number; filter?: DocumentFilter },
+  ): Promise<{ answer: Answer; [more: string]: unknown }>;
   add(document: NewDocument, options?: Signal): Promise<Ingested>;
   addMany(documents: NewDocument[], options?: OfCorpus): Promise<Outcomes>;
-  addFile(file: Blob & { name?: string }, options?: OfCorpus & { name?: string; replace?: boolean }): Promise<FileOutcome>;
-  addFiles(files: File[], options?: OfCorpus & { replace?: boolean }): Promise<Task>;
+  addFile(
+    file: Blob & { name?: string },
+    options?: OfCorpus & { name?: string; replace?: boolean },
+  ): Promise<FileOutcome>;
+  addFiles(files: File[], options?: OfCorpus & { replace?: boolean; ocr?: boolean }): Promise<Task>;
   task(id: string, options?: Signal): Promise<Task>;
   tasks(options?: OfCorpus): Promise<Task[]>;
   cancel(id: string, options?: Signal): Promise<Task>;
@@ -331,7 +340,14 @@ export class Client {
   document(id: string, options?: OfCorpus): Promise<StoredDocument>;
   delete(id: string, options?: OfCorpus): Promise<null>;
   documents(options?: OfCorpus & { page?: number }): AsyncGenerator<DocumentInfo>;
-  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; feedback: boolean; questions: boolean; partial: boolean; failed: string[] }>;
+  corpora(options?: Signal): Promise<{
+    corpora: CorpusInfo[];
+    default: string;
+    feedback: boolean;
+    questions: boolean;
+    partial: boolean;
+    failed: string[];
+  }>;
   corpus(name: string, options?: Signal): Promise<{ corpus: CorpusInfo | null; dropping: Dropping | null }>;
   drop(name: string, options?: Signal): Promise<Dropping>;
   formats(options?: Signal): Promise<{ title: string; suffixes: string[] }[]>;

@@ -36,7 +36,7 @@ export class Client {
     this.#retries = retries;
   }
 
-  /** The answer to one question; `options` are those of AskOptions, in shardqa.d.ts. `step(one)` is called on the way. */
+  /** The answer to one question; `options` are AskOptions of shardqa.d.ts. `step(one)` is called on the way. */
   ask(question, { signal, step, ...options } = {}) {
     return this.call("POST", "/v1/ask", { body: { question, ...options }, as: step, signal });
   }
@@ -74,10 +74,10 @@ export class Client {
   }
 
   /** Sends Files, and replies with a task while they are read: `finished` awaits its end. */
-  addFiles(files, { corpus, replace, signal } = {}) {
+  addFiles(files, { corpus, replace, ocr, signal } = {}) {
     const form = new FormData();
     for (const file of files) form.append("file", file, file.name);
-    return this.call("POST", `/v1/files${query({ corpus, replace, wait: false })}`, { file: form, signal });
+    return this.call("POST", `/v1/files${query({ corpus, replace, ocr, wait: false })}`, { file: form, signal });
   }
 
   /** How far a task is, and the outcome of each file that is read. */
@@ -112,7 +112,8 @@ export class Client {
 
   /** The page of a PDF that these characters stand on, as a Blob of a PNG with them marked. */
   page(id, { corpus, start, end, signal } = {}) {
-    return this.call("GET", `/v1/pages/${encodeURIComponent(id)}${query({ corpus, start, end })}`, { as: "blob", signal });
+    const path = `/v1/pages/${encodeURIComponent(id)}${query({ corpus, start, end })}`;
+    return this.call("GET", path, { as: "blob", signal });
   }
 
   /** One document whole. */
@@ -173,7 +174,8 @@ export class Client {
     const sent = body !== undefined ? JSON.stringify(body) : file;
     let reply;
     try {
-      reply = await this.#fetch(this.#url + path, { method, headers, body: sent, signal, keepalive: method === "DELETE" }); // also by a page that is being left
+      const keepalive = method === "DELETE"; // also by a page that is being left
+      reply = await this.#fetch(this.#url + path, { method, headers, body: sent, signal, keepalive });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Problem({

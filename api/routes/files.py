@@ -2,6 +2,7 @@
 
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -19,8 +20,9 @@ from shardqa.api.requests import as_json, content_type, revalidated, until_disco
 from shardqa.api.state import Shared, State
 from shardqa.engine.files import name_of
 from shardqa.errors import BadDocument, NoFile, ShardqaError, UnknownTask
+from shardqa.extras import need
 from shardqa.files import formats
-from shardqa.files.source_file import Item, Lost, Skipped, Textless
+from shardqa.files.source_file import Item, Lost, Recognized, Skipped, Textless
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles, Task
 from shardqa.schema import Document, Ingested
 
@@ -42,6 +44,15 @@ Name = Annotated[str, Path(description="The document's id, percent-encoded; it m
 Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Where files go, and how."""
+
+    corpus: str
+    replace: bool
+    ocr: bool = False
 
 
 @router.get("/formats", **operation("ask", "List the formats of files"))
@@ -75,7 +86,7 @@ async def put_file(
     """
     content = await request.body()
     into = state.corpus_of(corpus)
-    outcome = await until_disconnect(request, _add(content, name, into, replace, state))
+    outcome = await until_disconnect(request, _add(content, name, _Way(into, replace), state))
     return as_json(outcome, _status(outcome))
 
 
@@ -133,6 +144,7 @@ async def post_files(
     state: Shared,
     corpus: Annotated[str | None, Query(description="Without it, the server's default corpus.")] = None,
     replace: Annotated[bool, Query(description="Take the place of other files' documents of these ids.")] = False,
+    ocr: Annotated[bool, Query(description="Recognize text in pictures and in pages without text; slow.")] = False,
     wait: Annotated[bool, Query(description="Reply when all are read; without, with a task at once.")] = True,
     idempotency_key: Annotated[str | None, Header(description="Of a task: the same key finds the same one.")] = None,
 ) -> Response:
@@ -140,10 +152,10 @@ async def post_files(
 
     Each file has its own outcome. Fields that are no files are refused.
     """
-    into = state.corpus_of(corpus)
+    way = _Way(state.corpus_of(corpus), replace, ocr)
     if not wait:
-        return await _begin(request, into, replace, idempotency_key, state)
-    return await until_disconnect(request, _add_form(request, into, replace, state))
+        return await _begin(request, way, idempotency_key, state)
+    return await until_disconnect(request, _add_form(request, way, state))
 
 
 async def _form(request: Request) -> tuple[FormData, list[UploadFile]]:
@@ -157,11 +169,11 @@ async def _form(request: Request) -> tuple[FormData, list[UploadFile]]:
     return form, files
 
 
-async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
+async def _add_form(request: Request, way: _Way, state: State) -> Response:
     form, uploads = await _form(request)
     request_id = problems.request_id(request.scope)
     try:
-        results = [await _add_one(part, corpus, replace, request_id, state) for part in uploads]
+        results = [await _add_one(part, way, request_id, state) for part in uploads]
     finally:
         await form.close()
     refusals = sum(one.problem is not None for one in results)
@@ -170,22 +182,22 @@ async def _add_form(request: Request, corpus: str, replace: bool, state: State) 
     return as_json(files, 200 if is_complete else 207, without_none=True)
 
 
-async def _begin(request: Request, corpus: str, replace: bool, sent_key: str | None, state: State) -> Response:
-    states = state.engine.tasks.states(keys.check_corpus(corpus))
-    id = _task_id(sent_key, corpus)
+async def _begin(request: Request, way: _Way, sent_key: str | None, state: State) -> Response:
+    states = state.engine.tasks.states(keys.check_corpus(way.corpus))
+    id = _task_id(sent_key, way.corpus)
     with suppress(UnknownTask):
         known = await states.of(id)
         if known.stage != "broken":
             return _task_reply(known)
     form, files = await _form(request)
-    task = Task(id=id, corpus=corpus, total=len(files))
+    task = Task(id=id, corpus=way.corpus, total=len(files))
     request_id = problems.request_id(request.scope)
 
     async def work() -> None:
         try:
             for part in files:
-                task.file, task.texts, task.stored = part.filename, 0, 0
-                result = await _add_one(part, corpus, replace, request_id, state, task)
+                task.file, task.texts, task.stored, task.page, task.pages = part.filename, 0, 0, 0, 0
+                result = await _add_one(part, way, request_id, state, task)
                 task.results.append(result)
                 task.documents += len(result.outcome.documents) if result.outcome else 0
                 task.refused += result.problem is not None
@@ -208,22 +220,18 @@ def _task_reply(task: Task) -> Response:
     return as_json(task, 202, {"Location": f"/v1/tasks/{task.id}"}, without_none=True)
 
 
-async def _add_one(
-    part: UploadFile, corpus: str, replace: bool, request_id: str, state: State, task: Task | None = None
-) -> SentFile:
+async def _add_one(part: UploadFile, way: _Way, request_id: str, state: State, task: Task | None = None) -> SentFile:
     name = part.filename or "file"
     try:
-        outcome = await _add(await part.read(), name, corpus, replace, state, task)
+        outcome = await _add(await part.read(), name, way, state, task)
     except ShardqaError as fault:
         problem = problems.of(fault, request_id)
         return SentFile(file=name, status=problem.status, problem=problem)
     return SentFile(file=name, status=_status(outcome), outcome=outcome)
 
 
-async def _add(
-    content: bytes, name: str, corpus: str, replace: bool, state: State, task: Task | None = None
-) -> FileOutcome:
-    items = await _read(content, name, state)
+async def _add(content: bytes, name: str, way: _Way, state: State, task: Task | None = None) -> FileOutcome:
+    items = await _read(content, name, way.ocr, state, task)
     textless = [item for item in items if isinstance(item, Textless)]
     outcome = FileOutcome(
         file=name,
@@ -231,14 +239,14 @@ async def _add(
         skipped=[LeftOut(place=item.place, reason=item.reason) for item in items if isinstance(item, Skipped)],
         lost=[LeftOut(place=item.place, reason=item.reason) for item in items if isinstance(item, Lost)],
     )
-    documents = [item.model_copy(update={"corpus": corpus}) for item in items if isinstance(item, Document)]
+    documents = [item.model_copy(update={"corpus": way.corpus}) for item in items if isinstance(item, Document)]
     every: list[Ingested | Exception] = []
     for first in range(0, len(documents), SLICE):
         if task:
             task.texts, task.stored = len(documents), first
-        every += await state.engine.documents.put_each(documents[first : first + SLICE], replace)
+        every += await state.engine.documents.put_each(documents[first : first + SLICE], way.replace)
     if own := [document for document, result in zip(documents, every, strict=True) if isinstance(result, Ingested)]:
-        await state.engine.documents.keep_file(corpus, name, own, content)
+        await state.engine.documents.keep_file(way.corpus, name, own, content)
     for document, result in zip(documents, every, strict=True):
         if isinstance(result, Ingested):
             outcome.documents.append(result)
@@ -255,8 +263,14 @@ async def _add(
     return outcome
 
 
-async def _read(content: bytes, name: str, state: State) -> list[Item]:
-    items = await state.readers.read(content, name, MAX_DOCUMENTS + 1)
+async def _read(content: bytes, name: str, ocr: bool, state: State, task: Task | None) -> list[Item]:
+    def tell(page: Recognized) -> None:
+        if task:
+            task.page, task.pages = page.page, page.pages
+
+    if ocr:
+        need("rapidocr", extra="ocr")
+    items = await state.readers.read(content, name, MAX_DOCUMENTS + 1, ocr, tell)
     if len(items) > MAX_DOCUMENTS:
         raise BadDocument(f"{name} holds more than {MAX_DOCUMENTS:,} documents; split it, or use 'shardqa ingest'")
     return items

@@ -18,10 +18,7 @@ def need(*libraries: str, extra: str, package: str = "") -> None:
     missing = lacking(*libraries)
     if missing:
         way_out = f"run: pip install '{package}[{extra}]'" if package else remedy(extra)
-        raise SetupError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
-            f"{way_out}"
-        )
+        raise SetupError(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; {way_out}")
 
 
 def lacking(*libraries: str) -> list[str]:

@@ -267,6 +267,8 @@ class Task(BaseModel):
     file: str | None = None  # that is under way
     texts: int = 0  # that it holds, once it is read: rows of a table, entries of an archive
     stored: int = 0  # of these, so far
+    page: int = 0  # of the file's, recognized so far, where `ocr` was asked for
+    pages: int = 0  # that it has
     documents: int = 0  # taken of the files before
     refused: int = 0  # files
     results: list[SentFile] = Field(default_factory=list)  # of the files read so far, in order

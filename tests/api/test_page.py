@@ -11,6 +11,7 @@ import pytest
 
 from shardqa.cluster.local import LocalCluster
 from tests.api.conftest import OpenPage, Server, StartApi
+from tests.api.scans import scan
 from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
@@ -284,6 +285,25 @@ def test_a_file_with_a_blank_page_is_taken_and_says_so_without_alarm(
     )
     page.get_by_text("1 file has parts without text").wait_for()
     assert not page.locator("#added-status.bad, #files-taken li.bad").count()
+
+
+@pytest.mark.parametrize("path", ["/", "/corpus/{}"])
+def test_a_scan_is_read_on_a_press(
+    open_page: OpenPage, api: Server, http: httpx.Client, corpus: str, path: str
+) -> None:
+    http.post("/v1/documents", json={"id": "first", "corpus": corpus, "text": "It begins."})
+    page = open_page(api, path.format(corpus))
+    if path == "/":
+        open_own_text(page)
+        page.locator("#into").fill(corpus)
+    content = scan("The ferry carries 144 people.")
+    page.locator("#files").set_input_files({"name": "ferry.pdf", "mimeType": "application/pdf", "buffer": content})
+    page.get_by_text("no text layer").wait_for()
+    page.get_by_role("button", name="by OCR").click()
+    page.get_by_role("link", name="ferry").wait_for(timeout=200_000)  # recognizing is slow beside other work
+    assert not page.get_by_text("no text layer").count()
+    answer = http.get("/v1/ask", params={"q": "How many people does the ferry carry?", "corpus": corpus}).json()
+    assert answer["answer"].startswith("144")
 
 
 def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(open_page: OpenPage, api: Server) -> None:

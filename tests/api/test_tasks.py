@@ -1,5 +1,6 @@
 """Files that are read behind the reply: how far that is, its end, and what another process says of it."""
 
+import json
 import os
 import signal
 from typing import Any
@@ -9,6 +10,7 @@ import httpx
 from shardqa import Client, keys
 from shardqa.cluster.local import LocalCluster
 from tests.api.conftest import Server, StartApi, cluster_client, problem
+from tests.api.scans import scan
 from tests.nodes import wait_until
 
 FILES = [("file", (f"{n}.txt", f"Mill {n} is old.".encode())) for n in range(8)]
@@ -89,3 +91,27 @@ def test_a_task_of_a_process_that_ended_is_broken(
     assert begun(http, corpus, how.name) == address, "a broken one begins anew"
     assert ended(http, address, "done")["documents"] == len(FILES)
     problem(http.get("/v1/tasks/none"), 404, "unknown_task")
+
+
+def test_a_scan_is_read_by_ocr_and_its_pages_are_counted(http: httpx.Client, corpus: str) -> None:
+    files = [("file", ("ferry.pdf", scan("The ferry carries 144 people.", "It was built in Holm.")))]
+    refused = http.post("/v1/files", params={"corpus": corpus}, files=files).json()["results"][0]["problem"]
+    assert "ocr=true" in refused["detail"]
+    where = {"corpus": corpus, "ocr": "true", "wait": "false"}
+    address = http.post("/v1/files", params=where, files=files).headers["location"]
+    with http.stream("GET", address, headers={"accept": "text/event-stream"}) as events:
+        tasks = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: {")]
+    assert (tasks[-1]["stage"], tasks[-1]["page"], tasks[-1]["pages"], tasks[-1]["documents"]) == ("done", 2, 2, 1)
+    text = http.get("/v1/documents/ferry.pdf", params={"corpus": corpus}).json()["text"]
+    assert text.split() == ["The", "ferry", "carries", "144", "people.", "It", "was", "built", "in", "Holm."]
+
+
+def test_where_ocr_is_not_installed_the_answer_names_what_to_install(
+    start_api: StartApi, cluster: LocalCluster, corpus: str
+) -> None:
+    with start_api("import sys; sys.modules['rapidocr'] = None", redis=cluster.seed()).client() as http:
+        reply = http.post("/v1/files", params={"corpus": corpus, "ocr": "true"}, files=FILES[:1])
+    problem = reply.json()["results"][0]["problem"]
+    assert problem["code"] == "setup"
+    assert "rapidocr is not installed" in problem["detail"]
+    assert "'.[ocr]'" in problem["detail"]

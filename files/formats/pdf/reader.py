@@ -17,7 +17,7 @@ from shardqa.files.formats.faults import apart, why
 from shardqa.files.formats.pdf import annotations, legible, page, paragraphs, scanned, tables
 from shardqa.files.formats.pdf.paragraphs import PageText
 from shardqa.files.formats.pdf.rules import has_picture, rules
-from shardqa.files.source_file import MAX_BINARY, Item, Lost, SourceFile
+from shardqa.files.source_file import BY_OCR, MAX_BINARY, Item, Lost, Recognized, SourceFile
 
 DOTS = 200  # an inch of a page that is recognized
 MAX_SIDE = 4_000  # pixels of it
@@ -46,7 +46,13 @@ def read(source: SourceFile) -> Iterator[Item]:
         is_xfa = document.get_formtype() == raw.FORMTYPE_XFA_FULL
         document.init_forms()
         composer = Composer()
-        pages = _pages(document, source.ocr, composer.lost)
+        pages, count = _Pages(), len(document)
+        for number in range(1, count + 1):
+            text = paragraphs.page_text([])
+            with apart(composer.lost, f"page {number}"):
+                text = _page(document, number, source.ocr, pages)
+            pages.texts.append(text)
+            yield from [Recognized(number, count)] * source.ocr
         with apart(composer.lost, "a file in it"):
             for n in range(document.count_attachments()):
                 pages.files += annotations.attached(document.get_attachment(n))
@@ -98,16 +104,6 @@ def _ended(content: bytes) -> bytes:
         b"trailer\n<</Root %d 0 R/Size %d>>\nstartxref\n0\n%%%%EOF"
         % (root, root + 1, root + 1, len(pages), kids, root, root + 2)
     )
-
-
-def _pages(document: pdfium.PdfDocument, ocr: bool, losses: list[str]) -> _Pages:
-    pages = _Pages()
-    for number in range(1, len(document) + 1):
-        text = paragraphs.page_text([])
-        with apart(losses, f"page {number}"):
-            text = _page(document, number, ocr, pages)
-        pages.texts.append(text)
-    return pages
 
 
 def _page(document: pdfium.PdfDocument, number: int, ocr: bool, pages: _Pages) -> PageText:
@@ -168,22 +164,18 @@ def _without_text(pages: _Pages, losses: list[str]) -> str:
     why = f" ({losses[0]})" if losses else ""
     return (
         f"no text layer in its {len(pages.texts)} {'page' if len(pages.texts) == 1 else 'pages'}{why}: a scan? "
-        "'shardqa ingest --ocr' reads scans, or run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
+        f"{BY_OCR}; or run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
     )
 
 
 def _lost(place: str, pages: _Pages) -> Iterator[Lost]:
     if pages.empty:
-        yield Lost(
-            place,
-            f"no text layer on {_named(pages.empty)}: a picture or a scan? 'shardqa ingest --ocr' reads such pages",
-        )
+        yield Lost(place, f"no text layer on {_named(pages.empty)}: a picture or a scan? {BY_OCR}")
     if pages.illegible:
         yield Lost(
             place,
             f"{_named(pages.illegible)} may be no text: many of the characters or words there are none; "
-            "the fonts do not say which letters they draw, so save it anew; "
-            "'shardqa ingest --ocr' reads such pages as pictures",
+            f"the fonts do not say which letters they draw, so save it anew; {BY_OCR}",
         )
     if pages.unsure:
         yield Lost(place, f"{_named(pages.unsure)}: columns stand beside one another; their lines may be mixed")

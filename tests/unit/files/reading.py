@@ -10,8 +10,7 @@ from functools import partial
 from shardqa.errors import BadDocument, FileTooSlow
 from shardqa.files import formats
 from shardqa.files.reader_process import ReaderProcess
-from shardqa.files.source_file import SourceFile
-from shardqa.schema import Document
+from shardqa.files.source_file import Lost, Skipped, SourceFile, Textless
 
 SECONDS = 300.0  # of one small file on a loaded machine; what grows with the square of its input takes hours
 
@@ -30,5 +29,5 @@ class Reader(ReaderProcess):
             items = [item for item, _ in self.items(name, SECONDS, opens)]
         except (BadDocument, FileTooSlow) as fault:
             return Read(0, [], str(fault))
-        reasons = [item.reason[:300] for item in items if not isinstance(item, Document)]
+        reasons = [item.reason[:300] for item in items if isinstance(item, Skipped | Lost | Textless)]
         return Read(len(items) - len(reasons), reasons)

@@ -15,7 +15,7 @@ from shardqa.checks import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.files import folders
 from shardqa.files.formats import html, markdown
-from shardqa.files.source_file import CHUNK, MAX_MARKUP, Item, Lost, Skipped, SourceFile
+from shardqa.files.source_file import CHUNK, MAX_MARKUP, Item, Lost, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 from tests.unit.files.reading import Reader
 
@@ -277,6 +277,7 @@ def test_a_file_whose_name_is_not_utf_8_is_a_document_like_any_other(tmp_path: P
     (tmp_path / os.fsdecode(b"caf\xe9.bin")).write_text("")
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text(" ")
     for item in read(tmp_path):
+        assert isinstance(item, Document | Skipped | Textless)
         for told in [item.id, item.source, item.title] if isinstance(item, Document) else [item.place, item.reason]:
             told.encode()
     assert [item.id for item in read(tmp_path) if isinstance(item, Document)] == ["caf\ufffd.txt"]

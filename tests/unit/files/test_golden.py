@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from shardqa.files import formats
-from shardqa.files.source_file import Lost, Skipped, SourceFile, Textless
+from shardqa.files.source_file import Item, Lost, Skipped, SourceFile, Textless
 from shardqa.places import at, check, encode
 from shardqa.schema import Document
 from tests.golden_files import FOLDER, Line, files, lines
@@ -19,7 +19,7 @@ def read() -> Read:
     return {path.relative_to(FOLDER).as_posix(): _of(path.relative_to(FOLDER).as_posix()) for path in files()}
 
 
-def _of(name: str) -> list[Document | Skipped | Lost | Textless]:
+def _of(name: str) -> list[Item]:
     if kind := formats.textless(name):
         return [Textless(name, kind)]
     with closing(SourceFile.open(FOLDER / name, name, formats.read)) as source:

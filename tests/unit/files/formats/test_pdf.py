@@ -20,7 +20,7 @@ from reportlab.platypus import BaseDocTemplate, Frame, PageTemplate, Paragraph, 
 from shardqa.files import formats
 from shardqa.files.folders import SourceFiles
 from shardqa.files.formats.pdf import legible, page
-from shardqa.files.source_file import Item, Lost, Skipped, SourceFile, Textless
+from shardqa.files.source_file import Item, Lost, Recognized, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 STYLES = getSampleStyleSheet()
@@ -297,7 +297,7 @@ def scan(words: str) -> Image.Image:
 def recognized(content: bytes, name: str) -> list[Item]:
     source = SourceFile.of_bytes(content, name, name, inner=formats.read)
     source.ocr = True
-    return list(formats.read(source))
+    return [item for item in formats.read(source) if not isinstance(item, Recognized)]
 
 
 def test_a_scanned_page_is_read_where_asked_for() -> None:
