@@ -74,7 +74,14 @@ function elsewhere(answer) {
     "details",
     { class: "elsewhere" },
     make("summary", {}, "Ask from …"),
-    make("div", { class: "forms" }, forms.map(([name, text]) => make("div", {}, make("h2", {}, name, copier("Copy", () => text)), make("pre", { tabindex: "0" }, text)))),
+    make(
+      "div",
+      { class: "forms" },
+      forms.map(([name, text]) => {
+        const title = make("h2", {}, name, copier("Copy", () => text));
+        return make("div", {}, title, make("pre", { tabindex: "0" }, text));
+      }),
+    ),
   );
 }
 
@@ -95,7 +102,8 @@ function redisCli(answer) {
 
 function python(answer) {
   const ask = `client.ask(${JSON.stringify(answer.question)}, ${JSON.stringify(answer.corpus)})`;
-  return `from shardqa import Client\n\nwith Client(${JSON.stringify(location.origin)}) as client:\n    print(${ask}.answer)`;
+  const client = `Client(${JSON.stringify(location.origin)})`;
+  return `from shardqa import Client\n\nwith ${client} as client:\n    print(${ask}.answer)`;
 }
 
 // ---- right or wrong: lines of a questions.jsonl
@@ -110,7 +118,7 @@ function judgement(answer) {
     form.hidden = false;
     better.focus();
   });
-  const better = make("input", { type: "text", id: "better", placeholder: "The right answer, as the documents word it" });
+  const better = make("input", { id: "better", placeholder: "The right answer, as the documents word it" });
   const form = make(
     "form",
     { class: "better", hidden: true, submit },
@@ -138,7 +146,8 @@ function judgement(answer) {
   function keep(answers, document) {
     judge({ question, corpus, document, answers });
     // what was found says something of its own corpus, what was not of each
-    for (const one of document ? [answer.document_corpus] : corpus.split(",")) tell({ question, corpus: one, document, answers });
+    const corpora = document ? [answer.document_corpus] : corpus.split(",");
+    for (const one of corpora) tell({ question, corpus: one, document, answers });
     show();
   }
 

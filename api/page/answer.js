@@ -2,7 +2,7 @@
 
 import { actions, placeOf } from "/static/actions.js";
 import { client } from "/static/client.js";
-import { count, foreign, make, percent, plain, plural, section, table } from "/static/dom.js";
+import { count, foreign, make, percent, plain, plural, quiet, section, table } from "/static/dom.js";
 import { dataUrl } from "/static/pages.js";
 import { placeText } from "/static/place.js";
 import { passagesLeft } from "/static/passages.js";
@@ -14,6 +14,7 @@ const SURE = 0.8; // score from which an answer is called so
 const LIKELY = 0.6;
 const LONG = 90; // characters of an answer that gets smaller type
 const MANY = 320; // characters of sentences from which two of them are shown at first
+const NEAREST = "These sentences come nearest.";
 const PHASES = [
   ["cache", "looked for a kept answer"],
   ["terms", "collected term statistics"],
@@ -27,14 +28,16 @@ export function answerParts(answer, again) {
     answer.partial ? partialNote(answer) : null,
     Object.entries(answer.corrected).map(([slip, word]) => correction(answer, slip, word)),
     answer.warnings.map((warning) => note(`Mind that ${warning}.`)),
-    answer.no_answer || answer.absent.length === 0 ? [] : note(["No passage mentions ", named(answer.absent, (word) => make("b", {}, word)), "."].flat()),
-    answer.no_answer ? noAnswerCard(answer) : answerCard(answer),
+    answer.no_answer ? noAnswerCard(answer) : [absentNote(answer), answerCard(answer)],
     isFar(answer) ? passagesLeft(answer) : candidatesSection(answer),
     answer.pinned ? [] : [why(answer), howSection(answer, again)],
   ]
     .flat()
     .filter(Boolean);
 }
+
+const absentNote = ({ absent }) =>
+  absent.length > 0 && note(["No passage mentions ", ...named(absent, (word) => make("b", {}, word)), "."]);
 
 const note = (text) => make("p", { class: "note", role: "note" }, text);
 
@@ -64,7 +67,13 @@ function answerCard(answer) {
     "article",
     { class: "card answer", "aria-label": "Answer" },
     make("p", { class: answer.answer.length > LONG ? "answer-text long" : "answer-text", dir: "auto" }, answer.answer),
-    make("p", { class: "facts" }, sure(answer), documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title), placeOf(answer.place, answer.title)),
+    make(
+      "p",
+      { class: "facts" },
+      sure(answer),
+      documentLink(answer, { ...answer, corpus: answer.document_corpus }, answer.title),
+      placeOf(answer.place, answer.title),
+    ),
     pageOf(answer),
     quote,
     evidence(answer, quote),
@@ -101,7 +110,7 @@ function partsCard(answer) {
     isList
       ? itemList(answer)
       : sentences(answer),
-    make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 ? placeOf(answer.place, answer.title) : null),
+    make("p", { class: "facts" }, sure(answer), sources, documents.size === 1 && placeOf(answer.place, answer.title)),
     actions(answer),
   );
 }
@@ -111,9 +120,11 @@ function sentences(answer) {
   const every = answer.parts.map((part) => words(part, "answer-text long"));
   const best = answer.parts.reduce((one, other) => (other.score > one.score ? other : one));
   if (best.written || answer.parts.reduce((sum, part) => sum + part.text.length, 0) <= MANY) return every;
-  const span = answer.n_best.find((one) => one.document === best.document && best.start <= one.start && one.end <= best.end);
-  const [before, inside] = split(best.text, (span?.start ?? best.start) - best.start, (span?.end ?? best.start + 1) - best.start);
-  const some = make("div", {}, words({ ...best, text: best.text.slice(...sentencesAround(best.text, before.length, before.length + inside.length)).trim() }, "answer-text long"));
+  const isIn = (one) => one.document === best.document && best.start <= one.start && one.end <= best.end;
+  const { start, end } = answer.n_best.find(isIn) ?? { start: best.start, end: best.start + 1 };
+  const [before, inside] = split(best.text, start - best.start, end - best.start);
+  const [from, to] = sentencesAround(best.text, before.length, before.length + inside.length);
+  const some = make("div", {}, words({ ...best, text: best.text.slice(from, to).trim() }, "answer-text long"));
   return [some, moreButton(() => some.replaceChildren(...every))];
 }
 
@@ -136,17 +147,19 @@ function itemsOf(answer) {
 
 function itemList(answer) {
   const items = itemsOf(answer);
-  return make(items[0].number ? "ol" : "ul", { class: "items" }, items.map((one) => make("li", { dir: "auto", value: one.number }, linkTo(answer, one, one.text))));
+  const item = (one) => make("li", { dir: "auto", value: one.number }, linkTo(answer, one, one.text));
+  return make(items[0].number ? "ol" : "ul", { class: "items" }, items.map(item));
 }
 
 function noAnswerCard(answer) {
   const far = make("p", { class: "answer-text" }, unsaid(answer, (word) => make("b", {}, word)));
-  if (isFar(answer)) return make("article", { class: "card answer none", "aria-label": "No answer" }, far, actions(answer));
+  const look = { class: "card answer none", "aria-label": isFar(answer) ? "No answer" : "No sure answer" };
+  if (isFar(answer)) return make("article", look, far, actions(answer));
   return make(
     "article",
-    { class: "card answer none", "aria-label": "No sure answer" },
+    look,
     make("p", { class: "answer-text" }, "No sure answer."),
-    make("p", { class: "lead" }, answer.absent.length > 0 ? ["No passage has ", named(answer.absent), ". "] : "", "These sentences come nearest."),
+    make("p", { class: "lead" }, answer.absent.length > 0 && ["No passage has ", named(answer.absent), ". "], NEAREST),
     answer.parts.map((part) => excerpt(answer, part)),
     actions(answer),
   );
@@ -154,9 +167,12 @@ function noAnswerCard(answer) {
 
 /** What the documents leave out, in pieces; `look` makes something of each word. */
 const unsaid = ({ absent }, look) =>
-  absent.length > 0 ? ["Your documents don’t mention ", ...named(absent, look), "."] : ["No answer was found in your documents."];
+  absent.length > 0
+    ? ["Your documents don’t mention ", ...named(absent, look), "."]
+    : ["No answer was found in your documents."];
 
-const named = (words, look = (word) => word) => words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
+const named = (words, look = (word) => word) =>
+  words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
 
 function excerpt(answer, part) {
   return make(
@@ -215,7 +231,7 @@ const pin = () =>
     "details",
     { class: "sure pinned" },
     make("summary", {}, "Pinned"),
-    make("p", { class: "explained" }, "Whoever keeps these documents has chosen this place for the question. Nothing was searched."),
+    make("p", { class: "explained" }, "Whoever keeps these documents has chosen this place. Nothing was searched."),
   );
 
 function gauge(score) {
@@ -227,7 +243,7 @@ function gauge(score) {
 /** The link with its corpus, where several were asked. */
 function documentLink(answer, part, text) {
   const link = linkTo(answer, part, text);
-  return answer.corpus.includes(",") ? make("span", {}, link, make("span", { class: "quiet" }, ` in ${part.corpus}`)) : link;
+  return answer.corpus.includes(",") ? make("span", {}, link, quiet(` in ${part.corpus}`)) : link;
 }
 
 function linkTo(answer, { corpus, document, start, end }, text) {
@@ -245,7 +261,8 @@ function cacheChip(answer, again) {
 function passage(candidate) {
   if (candidate.place?.cells) return row(candidate.place.cells, candidate.answer);
   if (candidate.passage === candidate.answer) return null;
-  const [before, inside, after] = split(candidate.passage, candidate.start - candidate.passage_start, candidate.end - candidate.passage_start);
+  const { start, end, passage_start: begin } = candidate;
+  const [before, inside, after] = split(candidate.passage, start - begin, end - begin);
   const mark = make("mark", {}, inside);
   const [from, to] = sentencesAround(candidate.passage, before.length, before.length + inside.length);
   const head = pastHeading(before.slice(from).trimStart(), candidate.place);
@@ -275,7 +292,8 @@ function evidence(answer, quote) {
 
 function partialNote(answer) {
   return note(
-    `${plural(answer.failed.length, "shard", "shards")} did not answer (${answer.failed.join(", ")}): the documents there were not looked at.`,
+    `${plural(answer.failed.length, "shard")} did not answer (${answer.failed.join(", ")}): ` +
+      "the documents there were not looked at.",
   );
 }
 
@@ -320,7 +338,7 @@ function howSection(answer, again) {
     "details",
     { class: "how" },
     make("summary", {}, "How it was found"),
-    make("p", { class: "facts" }, cacheChip(answer, again), make("span", { class: "quiet" }, where)),
+    make("p", { class: "facts" }, cacheChip(answer, again), quiet(where)),
     timesSection(answer),
     shardsSection(answer),
   );
@@ -331,7 +349,8 @@ function timesSection(answer) {
   const parts = PHASES.map(([name, what]) => ({ name, what, time: timing[name] })).filter((part) => part.time > 0);
   const rest = timing.total - parts.reduce((sum, part) => sum + part.time, 0);
   if (rest > 0) parts.push({ name: "rest", what: "all else", time: rest });
-  const bar = make("div", { class: "times", "aria-hidden": "true" }, parts.map((part) => timeSlice(part, timing.total)));
+  const slices = parts.map((part) => timeSlice(part, timing.total));
+  const bar = make("div", { class: "times", "aria-hidden": "true" }, slices);
   const legend = parts.map((part) =>
     make("li", {}, make("i", { class: `of-${part.name}` }), `${part.what} `, make("b", {}, milliseconds(part.time))),
   );

@@ -1,10 +1,10 @@
-// The ask page: the form, the address bar, and what is shown meanwhile. One question at a time: a new one aborts the last.
+// The ask page: the form, the address bar, and what is shown meanwhile. A new question aborts the last one.
 
 import { takeFeedback } from "/static/actions.js";
 import { answerParts, spoken } from "/static/answer.js";
 import { choose, chosenCorpora, fillChoice, installChoice } from "/static/choice.js";
 import { installCorpora, showCards } from "/static/corpora.js";
-import { byId, foreign, make, plain, plural, problemCard } from "/static/dom.js";
+import { byId, foreign, make, plain, plural, problemCard, quiet } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { installCombobox } from "/static/combobox.js";
 import { forgetRecent, lastCorpus, recent, remember as rememberQuestion, rememberCorpus } from "/static/storage.js";
@@ -65,7 +65,8 @@ async function loadCorpora(wanted) {
   const preferred = (own.length > 0 ? own : listed).toSorted((one, other) => size(other) - size(one));
   const last = lastCorpus();
   const isThere = last !== undefined && last.split(",").every((name) => name === "*" || listed.includes(name));
-  const chosen = wanted || (isThere ? last : preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default));
+  const first = preferred.includes(known.default) ? known.default : (preferred[0] ?? known.default);
+  const chosen = wanted || (isThere ? last : first);
   fillChoice(listed, chosen);
   showCorpus(false);
 }
@@ -75,11 +76,12 @@ function showCorpus(isChoice) {
   const chosen = chosenCorpora();
   const found = corpora.filter((known) => chosen.includes(known.name));
   const sum = (field) => found.reduce((total, one) => total + one[field], 0);
-  const sizes = `${plural(sum("documents"), "document", "documents")}, ${plural(sum("passages"), "passage", "passages")}`;
+  const sizes = `${plural(sum("documents"), "document")}, ${plural(sum("passages"), "passage")}`;
   byId("size").textContent = found.length > 0 ? sizes : "no documents yet: add a text below";
   const names = silent.join(" and ");
   byId("silent").hidden = silent.length === 0;
-  byId("silent").textContent = `${names} ${silent.length > 1 ? "do" : "does"} not answer: all counts are without the documents there.`;
+  const verb = silent.length > 1 ? "do" : "does";
+  byId("silent").textContent = `${names} ${verb} not answer: all counts are without the documents there.`;
   showExamples("Try", (found.length === 1 && EXAMPLES[found[0].name]) || []);
   if (found.length === 0) byId("own").open = true;
   const into = chosen.length === 1 && !(chosen[0] in EXAMPLES) ? chosen[0] : OWN;
@@ -97,8 +99,10 @@ function showExamples(name, examples) {
   const list = byId("examples");
   list.hidden = examples.length === 0;
   list.setAttribute("aria-label", name);
-  const button = (text) => make("button", { type: "button", click: () => ask(text, { view: text.endsWith("?") ? "answer" : "passages" }) }, text);
-  list.replaceChildren(make("li", { class: "quiet", "aria-hidden": "true" }, name), ...examples.map((text) => make("li", {}, button(text))));
+  const view = (text) => (text.endsWith("?") ? "answer" : "passages");
+  const button = (text) => make("button", { type: "button", click: () => ask(text, { view: view(text) }) }, text);
+  const items = examples.map((text) => make("li", {}, button(text)));
+  list.replaceChildren(make("li", { class: "quiet", "aria-hidden": "true" }, name), ...items);
 }
 
 /** Three headings that read like topics, spread over all that are known: the last ones, of the fewest titles. */
@@ -116,17 +120,19 @@ function again({ question: text, corpus: name }) {
 /** What was asked before in this browser, of any corpus. */
 function showRecent() {
   const asked = recent();
+  const where = (one) => quiet(` in ${one.corpus.replaceAll(",", ", ")}`);
   byId("recent").hidden = asked.length === 0;
   byId("recent")
     .querySelector("ul")
-    .replaceChildren(...asked.map((one) => make("li", {}, plain(one.question, () => again(one)), make("span", { class: "quiet" }, ` in ${one.corpus.replaceAll(",", ", ")}`))));
+    .replaceChildren(...asked.map((one) => make("li", {}, plain(one.question, () => again(one)), where(one))));
 }
 
-/** Titles and headings of the corpora complete what is typed; some are shown as topics where no questions are written. */
+/** Titles and headings of the corpora complete what is typed; some are topics where no questions are written. */
 async function suggest(names) {
   const chosen = corpus.value;
   try {
-    const found = await Promise.all(names.slice(0, SUGGESTING).map((name) => client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`)));
+    const known = (name) => client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`);
+    const found = await Promise.all(names.slice(0, SUGGESTING).map(known));
     if (corpus.value !== chosen) return;
     suggestions = found.flatMap((one) => one.suggestions);
     if (byId("examples").hidden) showExamples("Topics", topicsOf(suggestions));
@@ -153,7 +159,8 @@ async function ask(text, { fresh = false, remember = true, view = "answer", with
   wait();
   try {
     if (view === "passages") {
-      const parts = await passagesView(text, { corpus: corpus.value || null, filter: filterNow(within), signal: mine.signal });
+      const where = { corpus: corpus.value || null, filter: filterNow(within) };
+      const parts = await passagesView(text, { ...where, signal: mine.signal });
       show(parts, parts[0].querySelector("h2").textContent);
       return;
     }
@@ -189,7 +196,8 @@ function addressOf(text, view, within) {
 /** Says which document alone was asked, and asks all on a press. */
 function narrowed(text, title) {
   const all = plain("Ask all documents", () => ask(text));
-  return make("p", { class: "note", role: "note" }, "This goes on from your last question, so only ", make("b", {}, foreign(title)), " was asked. ", all);
+  const about = ["This goes on from your last question, so only ", make("b", {}, foreign(title)), " was asked. "];
+  return make("p", { class: "note", role: "note" }, about, all);
 }
 
 /** The two views of a question: what it is answered by, and the passages that have its words. */
@@ -200,7 +208,8 @@ function showViews(text, current, within) {
       event.preventDefault();
       ask(text, { view, within });
     };
-    return make("a", { href: addressOf(text, view, within), "aria-current": view === current ? "page" : null, click }, name);
+    const look = { href: addressOf(text, view, within), "aria-current": view === current ? "page" : null };
+    return make("a", { ...look, click }, name);
   });
   byId("views").replaceChildren(...views);
 }
@@ -213,7 +222,9 @@ function wait() {
 
 function show(parts, sentence) {
   result.setAttribute("aria-busy", "false");
-  result.replaceChildren(make("p", { class: "asked-question", "aria-hidden": "true", hidden: question.scrollWidth <= question.clientWidth }, question.value), ...parts);
+  const hidden = question.scrollWidth <= question.clientWidth;
+  const asked = make("p", { class: "asked-question", "aria-hidden": "true", hidden }, question.value);
+  result.replaceChildren(asked, ...parts);
   byId("status").textContent = sentence;
 }
 

@@ -4,7 +4,7 @@ import { make } from "/static/dom.js";
 import { placeText } from "/static/place.js";
 import { listsOf, utf16Index } from "/static/text.js";
 
-/** [{first, last, made}] in order, indices of the string; `made(marks)` is the element, with the marks that lie in it. */
+/** [{first, last, made}] in order, indices of the string; `made(marks)` is the element, with the marks in it. */
 export function blocks({ text, places = [] }) {
   const marks = placed(text, places);
   const rows = tables(text, marks);
@@ -51,7 +51,8 @@ function headings(text, marks) {
 function lists(text) {
   return listsOf(text).map((items) => {
     const first = text.lastIndexOf("\n", items[0].first) + 1;
-    const made = (within) => make(items[0].number === null ? "ul" : "ol", {}, items.map((one) => make("li", { value: one.number }, marked(text, one.first, one.last, within))));
+    const item = (within) => (one) => make("li", { value: one.number }, marked(text, one.first, one.last, within));
+    const made = (within) => make(items[0].number === null ? "ul" : "ol", {}, items.map(item(within)));
     return { first, last: pastLines(text, items.at(-1).last), made };
   });
 }
@@ -75,7 +76,8 @@ function tables(text, marks) {
   const groups = [];
   for (const mark of marks) {
     const group = groups.at(-1);
-    if (mark.place.cells && group && group.at(-1).last === mark.first && namesOf(group[0]) === namesOf(mark)) group.push(mark);
+    const goesOn = mark.place.cells && group && group.at(-1).last === mark.first;
+    if (goesOn && namesOf(group[0]) === namesOf(mark)) group.push(mark);
     else if (mark.place.cells) groups.push([mark]);
   }
   return groups.map((rows) => {
@@ -87,7 +89,8 @@ function tables(text, marks) {
 const isPair = ({ place }) => place.cells.length === 1;
 
 /** Whether rows are names with a value each, not a table of one column. */
-const arePairs = (rows) => rows.every(isPair) && new Set(rows.map(({ place }) => place.cells[0][0])).size === rows.length;
+const arePairs = (rows) =>
+  rows.every(isPair) && new Set(rows.map(({ place }) => place.cells[0][0])).size === rows.length;
 
 /** The nodes of a text: its blocks made, and the rest as it is, with what is marked. */
 export function nodesOf(found, marks) {
@@ -102,7 +105,8 @@ export function nodesOf(found, marks) {
 }
 
 function table(text, rows, marks) {
-  const scroll = (...parts) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, make("table", {}, parts));
+  const look = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" };
+  const scroll = (...parts) => make("div", look, make("table", {}, parts));
   const own = (row) => marks.filter((mark) => row.first <= mark.first && mark.first < row.last);
   const words = (row, { value, at }) => (at < 0 ? value : marked(text, at, at + value.length, own(row)));
   const values = (row) => cells(text, row).map((one) => make("td", { dir: "auto" }, words(row, one)));

@@ -1,4 +1,4 @@
-// Where to ask: a select of one corpus or all, with boxes for several. Its value is as the API takes it: `a`, `a,b` or `*`.
+// Where to ask: a select of one corpus or all, with boxes for several. Its value is the API's: `a`, `a,b` or `*`.
 
 import { byId, make } from "/static/dom.js";
 
@@ -33,7 +33,8 @@ export function fillChoice(names, chosen) {
   const values = [...new Set([...names, chosen])].filter((name) => name !== EVERY);
   const several = names.length > 1 ? [EVERY] : [];
   select.replaceChildren(...[...values, ...several, ...(names.length > 2 ? [SEVERAL] : [])].map(option));
-  boxes.replaceChildren(make("legend", { class: "hidden" }, "Corpora to ask"), ...names.map((name) => make("label", {}, make("input", { type: "checkbox", value: name }), name)));
+  const box = (name) => make("label", {}, make("input", { type: "checkbox", value: name }), name);
+  boxes.replaceChildren(make("legend", { class: "hidden" }, "Corpora to ask"), ...names.map(box));
   choose(chosen);
   boxes.hidden = !chosen.includes(",");
   tick(chosen.split(","));
@@ -49,7 +50,8 @@ export function choose(value) {
 /** The corpora that are chosen. */
 export const chosenCorpora = () => (select.value === EVERY ? listed : select.value.split(","));
 
-const option = (value) => make("option", { value }, value === EVERY ? "all corpora" : value === SEVERAL ? "several …" : value.replaceAll(",", ", "));
+const NAMED = { [EVERY]: "all corpora", [SEVERAL]: "several …" };
+const option = (value) => make("option", { value }, NAMED[value] ?? value.replaceAll(",", ", "));
 
 function tick(names) {
   for (const box of boxes.querySelectorAll("input")) box.checked = names.includes(box.value);

@@ -1,6 +1,6 @@
 // The nodes, looked at every few seconds: a row each. Above them the questions of the last hour.
 
-import { byId, count, make, percent, plural, size } from "/static/dom.js";
+import { byId, count, make, percent, plural, quiet, size } from "/static/dom.js";
 import { client } from "/static/client.js";
 
 const EVERY = 2000; // ms between two looks
@@ -33,7 +33,8 @@ function showHour(hour) {
   });
   byId("hour").hidden = hour.length === 0;
   byId("hour").lastElementChild.replaceChildren(...bars);
-  byId("hour").firstElementChild.textContent = `The last hour: ${plural(answered, "question", "questions")} answered, ${count(refused)} not`;
+  const told = `${plural(answered, "question")} answered, ${count(refused)} not`;
+  byId("hour").firstElementChild.textContent = `The last hour: ${told}`;
 }
 
 function show(nodes, model) {
@@ -41,7 +42,7 @@ function show(nodes, model) {
   const served = masters.filter((node) => !node.error).reduce((sum, node) => sum + slotsOf(node), 0);
   const broken = nodes.filter((node) => node.error).length;
   byId("said").textContent = [
-    `${plural(masters.length, "shard", "shards")}, ${plural(nodes.length - masters.length, "replica", "replicas")}`,
+    `${plural(masters.length, "shard")}, ${plural(nodes.length - masters.length, "replica")}`,
     served === SLOTS ? "all slots are served" : `${count(SLOTS - served)} slots are served by nobody`,
     broken ? `${plural(broken, "node does", "nodes do")} not answer` : "every node answers",
     `reader ${model}`,
@@ -55,7 +56,8 @@ function show(nodes, model) {
 const slotsOf = (node) => node.slots.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 
 function slotBar(masters) {
-  const ranges = masters.flatMap((node) => node.slots.map(([first, last]) => ({ first, last, node: node.node, error: node.error }))).sort((one, other) => one.first - other.first);
+  const own = ({ node, error, slots }) => slots.map(([first, last]) => ({ first, last, node, error }));
+  const ranges = masters.flatMap(own).sort((one, other) => one.first - other.first);
   return ranges.map(({ first, last, node, error }) => {
     const slice = make("i", { class: error ? "free" : null, title: `${node}: ${first} to ${last}` });
     slice.style.flexGrow = String(last - first + 1);
@@ -71,9 +73,9 @@ function row(node) {
     "tr",
     { class: node.role },
     make("th", { scope: "row" }, make("code", {}, node.node), isMaster ? null : make("small", {}, "replica")),
-    make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.length > 0 ? wrong.join("; ") : "answers", node.error ? make("small", {}, node.error) : null),
+    make("td", { class: wrong.length > 0 ? "state bad" : "state" }, wrong.join("; ") || "answers", below(node.error)),
     make("td", {}, isMaster ? `${count(slotsOf(node))}${node.moving ? `, ${count(node.moving)} moving` : ""}` : ""),
-    make("td", {}, isMaster && !node.error ? [count(node.documents), make("small", {}, plural(node.passages, "passage", "passages"))] : ""),
+    make("td", {}, isMaster && !node.error && [count(node.documents), below(plural(node.passages, "passage"))]),
     told(node.memory, size),
     told(node.restarts, count),
     told(isMaster ? asked : null, count),
@@ -98,6 +100,8 @@ function faults(node) {
 
 const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : count(Math.round(value))} ms`;
 
-const told = (value, worded) => make("td", {}, value === null ? make("span", { class: "quiet" }, "–") : worded(value));
+const below = (words) => (words ? make("small", {}, words) : null);
+
+const told = (value, worded) => make("td", {}, value === null ? quiet("–") : worded(value));
 
 look();

@@ -27,8 +27,10 @@ export function installCombobox(input, list, { asked, titles, again }) {
   function open(found) {
     options = found;
     active = -1;
-    const look = (one, n) => ({ id: `option-${n}`, role: "option", "aria-selected": "false", class: one.isAsked && "asked" });
-    const item = (one, n) => make("li", { ...look(one, n), mousedown: (event) => choose(event, one) }, foreign(one.text));
+    const item = (one, n) => {
+      const look = { id: `option-${n}`, role: "option", "aria-selected": "false", class: one.isAsked && "asked" };
+      return make("li", { ...look, mousedown: (event) => choose(event, one) }, foreign(one.text));
+    };
     list.replaceChildren(...found.map(item));
     show();
   }
@@ -67,7 +69,8 @@ export function installCombobox(input, list, { asked, titles, again }) {
 function matching(typed, asked, titles) {
   const all = typed.trim().toLowerCase();
   const word = lastWord(typed).toLowerCase();
-  const begins = (title) => word.length >= LEAST && title.toLowerCase().split(/[^\p{L}\p{N}]+/u).some((own) => own.startsWith(word));
+  const parts = (title) => title.toLowerCase().split(/[^\p{L}\p{N}]+/u);
+  const begins = (title) => word.length >= LEAST && parts(title).some((own) => own.startsWith(word));
   const questions = [...new Set(asked)].filter((text) => text.toLowerCase().includes(all) && text !== typed);
   return [
     ...questions.slice(0, 3).map((text) => ({ text, isAsked: true })),

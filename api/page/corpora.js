@@ -25,7 +25,7 @@ function card(corpus, isCurrent) {
     "li",
     { class: isCurrent ? "current" : "" },
     make("h3", {}, make("a", { href: `/corpus/${corpus.name}` }, corpus.name)),
-    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.bytes)}${encoding(corpus)}`),
+    make("p", { class: "quiet" }, `${plural(corpus.documents, "document")}, ${size(corpus.bytes)}${encoding(corpus)}`),
     make(
       "p",
       { class: "verbs" },
@@ -39,7 +39,8 @@ function card(corpus, isCurrent) {
 
 /** How far the vectors are, until every passage has one. */
 function encoding({ encoded, passages }) {
-  return encoded === null || encoded >= passages ? "" : `; ${Math.floor((100 * encoded) / passages)} % found in other words, too`;
+  const share = Math.floor((100 * encoded) / passages);
+  return encoded === null || encoded >= passages ? "" : `; ${share} % found in other words, too`;
 }
 
 function add(name) {
@@ -50,7 +51,7 @@ function add(name) {
 
 /** Deletes after a while in which that can be taken back. */
 function remover(corpus, said) {
-  const name = `${corpus.name} and ${plural(corpus.documents, "document", "documents")}`;
+  const name = `${corpus.name} and ${plural(corpus.documents, "document")}`;
   const click = () => {
     said.closest("li").hidden = true;
     removeSoon(name, remove, () => (said.closest("li").hidden = false));

@@ -10,10 +10,11 @@ async function load() {
     const described = await client.call("GET", "/openapi.json");
     byId("docs").replaceChildren();
     byId("said").textContent = `${described.info.description} Version ${described.info.version}.`;
-    window.SwaggerUIBundle({ spec: described, dom_id: "#docs", deepLinking: false, validatorUrl: null, docExpansion: "list", defaultModelsExpandDepth: 0 });
+    const look = { deepLinking: false, validatorUrl: null, docExpansion: "list", defaultModelsExpandDepth: 0 };
+    window.SwaggerUIBundle({ spec: described, dom_id: "#docs", ...look });
     byId("problems").replaceChildren(
       make("h2", {}, "Problems"),
-      make("p", { class: "quiet" }, "Every error is application/problem+json (RFC 9457) with one of these codes, a detail and a remedy."),
+      make("p", { class: "quiet" }, "Every error is application/problem+json (RFC 9457) with one of these codes."),
       table(["Code", "Status", "What", "Way out"], described["x-problems"].map(codeRow)),
     );
     if (location.hash) location.replace(location.hash); // its target exists only now

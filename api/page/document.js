@@ -2,7 +2,7 @@
 
 import { copier, placeOf } from "/static/actions.js";
 import { blocks } from "/static/blocks.js";
-import { byId, count, foreign, make, percent, plain, problemCard } from "/static/dom.js";
+import { byId, count, foreign, make, percent, plain, problemCard, quiet } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { Pages, pagesOf } from "/static/pages.js";
 import { placeText } from "/static/place.js";
@@ -26,7 +26,8 @@ async function load() {
     view.open(main);
     if (question) view.add(await candidates());
   } catch (problem) {
-    const all = problem.code === "unknown_document" ? make("p", {}, "See ", make("a", { href: `/corpus/${corpus}` }, "what the corpus has"), ".") : "";
+    const list = make("p", {}, "See ", make("a", { href: `/corpus/${corpus}` }, "what the corpus has"), ".");
+    const all = problem.code === "unknown_document" ? list : "";
     main.replaceChildren(make("h1", { class: "hidden" }, id), problemCard(problem, load), all);
   }
   main.setAttribute("aria-busy", "false");
@@ -76,15 +77,16 @@ class View {
     document.title = `${this.found.title || this.found.id} · shardqa`;
     const outlined = outline(this.found);
     const list = outlined.length > 1 ? this.outlineOf(outlined) : null;
-    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.tabs, this.pages?.element, this.text, this.ticks].filter(Boolean));
+    const parts = [list, this.walk, this.tabs, this.pages?.element, this.text, this.ticks].filter(Boolean);
+    main.replaceChildren(head(this.found, this.answer), ...parts);
     addEventListener("keydown", (event) => this.key(event));
     this.render();
   }
 
   /** The page of the file as one tab, its text as another; the text alone where there is no page. */
   show(isPage) {
-    const click = (is) => () => this.show(is);
-    const tab = (name, is) => make("button", { type: "button", "aria-pressed": String(isPage === is), click: click(is) }, name);
+    const look = (is) => ({ type: "button", "aria-pressed": String(isPage === is), click: () => this.show(is) });
+    const tab = (name, is) => make("button", look(is), name);
     this.tabs.replaceChildren(tab("Page", true), tab("Text", false));
     this.tabs.hidden = false;
     this.pages.element.hidden = !isPage;
@@ -95,7 +97,8 @@ class View {
   /** More spans to mark; those that the answer overlaps are its own. */
   add(spans) {
     const own = this.spans[0];
-    const others = spans.filter((one) => !own || one.end <= own.start || own.end <= one.start).map((one) => this.placed(one));
+    const isApart = (one) => !own || one.end <= own.start || own.end <= one.start;
+    const others = spans.filter(isApart).map((one) => this.placed(one));
     const score = spans.find((one) => own && one.start === own.start && one.end === own.end)?.score ?? null;
     this.spans = [...(own ? [{ ...own, score }] : []), ...others].sort((one, other) => one.first - other.first);
     this.current = Math.max(0, this.spans.findIndex((one) => one.first === own?.first));
@@ -108,7 +111,8 @@ class View {
     const to = this.whole ? text.length : Math.min(text.length, this.center + AROUND);
     const parts = [];
     let place = from;
-    const marks = this.spans.map((span, number) => ({ ...span, made: (first = span.first, last = span.last) => this.mark(span, number, first, last) }));
+    const made = (span, number) => (first = span.first, last = span.last) => this.mark(span, number, first, last);
+    const marks = this.spans.map((span, number) => ({ ...span, made: made(span, number) }));
     const inside = (block) => marks.filter((mark) => mark.first < block.last && block.first < mark.last);
     const every = [...marks, ...this.blocks.map((one) => ({ ...one, within: inside(one) }))];
     const longest = ({ first, last }) => (first === last ? Infinity : last); // our own line stands before the file's
@@ -133,7 +137,8 @@ class View {
   mark(span, number, first, last) {
     const isAnswer = this.answer !== null && span.start === this.answer.start && span.end === this.answer.end;
     const names = [isAnswer ? "" : "also", number === this.current ? "current" : ""].filter(Boolean).join(" ");
-    return make("mark", { class: names, title: span.score === null ? null : `${percent(span.score)} sure` }, this.found.text.slice(first, last));
+    const title = span.score === null ? null : `${percent(span.score)} sure`;
+    return make("mark", { class: names, title }, this.found.text.slice(first, last));
   }
 
   more() {
@@ -157,7 +162,7 @@ class View {
     this.walk.hidden = this.spans.length < 2;
     this.walk.replaceChildren(
       plain("Previous passage", () => this.step(-1)),
-      make("span", { class: "quiet" }, `${this.current + 1} of ${this.spans.length}`),
+      quiet(`${this.current + 1} of ${this.spans.length}`),
       plain("Next passage", () => this.step(1)),
     );
   }
@@ -177,7 +182,8 @@ class View {
   outlineOf(entries) {
     const entry = ({ character, words }) => plain(foreign(words), () => this.goTo(character));
     const items = entries.map((one) => make("li", { class: `level-${one.level}` }, entry(one)));
-    return make("details", { class: "outline" }, make("summary", {}, `Outline, ${count(entries.length)} entries`), make("ol", {}, items));
+    const summary = make("summary", {}, `Outline, ${count(entries.length)} entries`);
+    return make("details", { class: "outline" }, summary, make("ol", {}, items));
   }
 
   /** Scrolls to a character that carries no mark: an empty element is put there for it. */
@@ -228,11 +234,12 @@ function head(found, answer) {
     make("dd", {}, foreign(typeof value === "string" ? value : JSON.stringify(value))),
   ]);
   const place = answer ? placeAt(found, answer.start) : null;
+  const [length, link] = [count([...found.text].length), make("a", { href: `/corpus/${corpus}` }, corpus)];
   return make(
     "div",
     { class: "head" },
     make("h1", { dir: "auto" }, found.title || found.id),
-    make("p", { class: "quiet" }, foreign(found.id), ` · ${count([...found.text].length)} characters in `, make("a", { href: `/corpus/${corpus}` }, corpus)),
+    make("p", { class: "quiet" }, foreign(found.id), ` · ${length} characters in `, link),
     place ? make("p", {}, "The answer stands at ", placeOf(place), ".") : null,
     make("p", { class: "ways" }, found.has_file ? downloader(found) : null, source(found)),
     extra.length > 0 ? make("dl", { class: "meta" }, extra.flat()) : null,
@@ -250,7 +257,8 @@ function downloader(found) {
   async function click() {
     try {
       const address = URL.createObjectURL(await client.file(found.id, { corpus }));
-      make("a", { href: address, download: (found.origin.replace(/^upload:/, "") || found.id).split("/").at(-1) }).click();
+      const download = (found.origin.replace(/^upload:/, "") || found.id).split("/").at(-1);
+      make("a", { href: address, download }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (problem) {
       button.replaceWith(make("span", { class: "quiet", role: "alert" }, problem.detail ?? problem.message));
@@ -259,8 +267,8 @@ function downloader(found) {
   return button;
 }
 
-/** Where the document came from; only web addresses become links: a source is whatever its writer wrote, a path of another
- * machine most often. */
+/** Where the document came from; only web addresses become links: a source is whatever its writer wrote, a path of
+ * another machine most often. */
 function source({ id: name, source: from }) {
   if (!from || from === name) return null;
   if (!/^https?:\/\/[^/]/i.test(from)) return copier("Copy its path", () => from);

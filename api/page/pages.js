@@ -1,6 +1,6 @@
 // Pages of a PDF as pictures: the one with a mark, the others by turning or by their thumbnails.
 
-import { make, plain } from "/static/dom.js";
+import { make, plain, quiet } from "/static/dom.js";
 import { client } from "/static/client.js";
 
 const MARK = [255, 226, 138]; // as the server marks words on white paper
@@ -8,7 +8,7 @@ const WHITE = 250; // of 255, from which a pixel is paper
 const BELOW = 0.06; // of the page's height that is shown below its last ink
 const READABLE = 820; // pixels of width from which the words of a page can be read
 
-/** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until all of it is asked for. */
+/** The picture of a page in a frame that shows what is marked: of a small screen enlarged, until a press. */
 function pageView(image, number) {
   const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Page ${number}` }, image);
   const zoom = plain("", () => show(!isNear));
@@ -19,14 +19,16 @@ function pageView(image, number) {
     isNear = near;
     image.style.width = near ? `${Math.max(READABLE, 1.6 * frame.clientWidth)}px` : "100%";
     zoom.textContent = near ? "Fit to width" : "Zoom in";
-    if (at) frame.scrollTo(at.x * image.clientWidth - frame.clientWidth / 2, at.y * image.clientHeight - frame.clientHeight / 2);
+    if (!at) return;
+    const { clientWidth: width, clientHeight: height } = image;
+    frame.scrollTo(at.x * width - frame.clientWidth / 2, at.y * height - frame.clientHeight / 2);
   }
   requestAnimationFrame(() => show(frame.clientWidth < READABLE / 1.6));
   return [frame, make("figcaption", { class: "quiet" }, `Page ${number} as it stands in the file. `, zoom)];
 }
 
-/** `at` {x, y}: the middle of what is marked, as shares of the picture that is shown; null where nothing is. `bottom`: the row of
- * pixels at which it ends, since a short page is white below. */
+/** `at` {x, y}: the middle of what is marked, as shares of the picture that is shown; null where nothing is. `bottom`:
+ * the row of pixels at which it ends, since a short page is white below. */
 function drawn(image) {
   const { naturalWidth: width, naturalHeight: height } = image;
   const context = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
@@ -105,7 +107,7 @@ export class Pages {
   showTurning() {
     const button = (name, n) => plain(name, () => this.turn(n), { disabled: !this.pages[n] });
     const { number } = this.pages[this.at];
-    const where = make("span", { class: "quiet" }, `Page ${number} of ${this.pages.at(-1).number}`);
+    const where = quiet(`Page ${number} of ${this.pages.at(-1).number}`);
     this.turning.replaceChildren(button("Previous page", this.at - 1), where, button("Next page", this.at + 1));
     this.strip.hidden = this.pages.length < 2;
     for (const [n, item] of [...this.strip.children].entries())

@@ -1,6 +1,6 @@
-// Passages of a question, best first, with its words marked: a view beside the answer, and what is left where there is none.
+// Passages of a question, best first, its words marked: a view beside the answer, and what is left without one.
 
-import { foreign, make, plain, plural } from "/static/dom.js";
+import { foreign, make, plain, plural, quiet } from "/static/dom.js";
 import { nodesOf } from "/static/blocks.js";
 import { placeOf } from "/static/actions.js";
 import { client } from "/static/client.js";
@@ -8,6 +8,7 @@ import { sentencesAround, split, utf16Index } from "/static/text.js";
 
 const FOUND = 100; // passages that are looked through
 const SHOWN = 10; // at first, and by each press more
+const WORDLESS = "No passage has words of this question; these mean most nearly what it asks";
 const LEFT = 3; // shown where nothing is answered
 const FACETS = [
   ["Corpus", ({ corpus }) => corpus],
@@ -24,27 +25,32 @@ export async function passagesView(question, options) {
   const list = make("ol", { class: "found" });
   const counted = make("h2", {});
   const more = plain("Show more", () => show(shown + SHOWN));
-  const choices = FACETS.map(([name, of]) => ({ name, of, select: chooser(name, of, passages, () => show(SHOWN)) })).filter((one) => one.select);
+  const select = (name, of) => chooser(name, of, passages, () => show(SHOWN));
+  const choices = FACETS.map(([name, of]) => ({ name, of, select: select(name, of) })).filter((one) => one.select);
   let shown = 0;
   function show(count) {
     const fit = passages.filter((one) => choices.every(({ of, select }) => !select.value || of(one) === select.value));
     shown = count;
     list.replaceChildren(...fit.slice(0, count).map((one) => item(one, found)));
-    counted.textContent = isWordless ? "No passage has words of this question; these mean most nearly what it asks" : plural(fit.length, "passage", "passages");
+    counted.textContent = isWordless ? WORDLESS : plural(fit.length, "passage");
     more.hidden = fit.length <= count;
   }
   show(SHOWN);
-  const facets = choices.map(({ name, select }) => make("label", {}, make("span", { class: "quiet" }, name), select));
-  return [make("section", { class: "section", "aria-label": "Passages" }, make("div", { class: "facets" }, counted, facets), list, more)];
+  const facets = choices.map(({ name, select }) => make("label", {}, quiet(name), select));
+  const head = make("div", { class: "facets" }, counted, facets);
+  return [make("section", { class: "section", "aria-label": "Passages" }, head, list, more)];
 }
 
 /** Those that have words of the question which no better one shows, or mean nearly what it asks; passages overlap. */
 function distinct(passages) {
   const shown = [];
-  const isShown = (passage) => ({ start, end }) => shown.some((one) => one.corpus === passage.corpus && one.document === passage.document && one.start <= start && end <= one.end);
+  const isOf = (one, other) => one.corpus === other.corpus && one.document === other.document;
+  const isShown = (passage) => (mark) =>
+    shown.some((one) => isOf(one, passage) && one.start <= mark.start && mark.end <= one.end);
   for (const one of passages) {
     const isNear = one.highlights.length === 0 && one.score > passages[0].score / 2;
-    if (isNear || !one.highlights.every(isShown(one))) shown.push({ ...one, opening: one.highlights.find((mark) => !isShown(one)(mark)) });
+    const opening = one.highlights.find((mark) => !isShown(one)(mark));
+    if (isNear || opening) shown.push({ ...one, opening });
   }
   return shown;
 }
@@ -55,7 +61,8 @@ function chooser(name, of, passages, change) {
   for (const one of passages) counts.set(of(one), (counts.get(of(one)) ?? 0) + 1);
   const values = [...counts].filter(([value]) => value).sort((one, other) => other[1] - one[1]);
   if (counts.size < 2 || values.length === 0) return null;
-  return make("select", { change }, make("option", { value: "" }, "all"), values.map(([value, count]) => make("option", { value }, `${value} (${count})`)));
+  const options = values.map(([value, count]) => make("option", { value }, `${value} (${count})`));
+  return make("select", { change }, make("option", { value: "" }, "all"), options);
 }
 
 /** The few passages that have words of a question which is not answered; empty where none has. */
@@ -66,18 +73,22 @@ export function passagesLeft(answer) {
     .then((found) => {
       const fit = distinct(found.passages).filter((one) => one.highlights.length > 0).slice(0, LEFT);
       section.hidden = fit.length === 0;
-      section.append(make("h2", {}, `Passages with ${answer.absent.length > 0 ? "other " : ""}words of the question`), make("ol", { class: "found" }, fit.map((one) => item(one, found))));
+      const name = `Passages with ${answer.absent.length > 0 ? "other " : ""}words of the question`;
+      section.append(make("h2", {}, name), make("ol", { class: "found" }, fit.map((one) => item(one, found))));
     })
     .catch(() => {}); // a help that is not there harms nobody
   return section;
 }
 
 function item(one, { question, corpus }) {
-  const query = new URLSearchParams({ corpus: one.corpus, id: one.document, start: one.start, end: one.end, q: question, asked: corpus });
+  const { start, end, document: id } = one;
+  const query = new URLSearchParams({ corpus: one.corpus, id, start, end, q: question, asked: corpus });
+  const link = make("a", { class: "doc", href: `/document?${query}` }, foreign(one.title || id));
+  const where = corpus.includes(",") ? quiet(`in ${one.corpus}`) : null;
   return make(
     "li",
     {},
-    make("p", { class: "facts" }, make("a", { class: "doc", href: `/document?${query}` }, foreign(one.title || one.document)), corpus.includes(",") ? make("span", { class: "quiet" }, `in ${one.corpus}`) : null, placeOf(one.place, one.title)),
+    make("p", { class: "facts" }, link, where, placeOf(one.place, one.title)),
     one.written ? asTable(one) : make("p", { class: "passage", dir: "auto" }, excerpt(one)),
   );
 }
@@ -135,5 +146,7 @@ function joined(text, start, highlights) {
 
 /** The marked words of a passage, each once. */
 export function markedWords(passage) {
-  return highlighted(passage).filter((piece) => piece instanceof Element).map((mark) => mark.textContent).filter((word, n, all) => all.findIndex((other) => other.toLowerCase() === word.toLowerCase()) === n);
+  const words = highlighted(passage).filter((piece) => piece instanceof Element).map((mark) => mark.textContent);
+  const isFirst = (word, n) => words.findIndex((other) => other.toLowerCase() === word.toLowerCase()) === n;
+  return words.filter(isFirst);
 }

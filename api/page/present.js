@@ -11,7 +11,7 @@ let shards = []; // {node, tag}
 
 /** Called with each step of a question; undefined where nobody looks. */
 export const step = isHall
-  ? ({ step: name, passages, best }) => show(best?.shard, `${plural(passages, "passage", "passages")} ${SAID[name]}`)
+  ? ({ step: name, passages, best }) => show(best?.shard, `${plural(passages, "passage")} ${SAID[name]}`)
   : undefined;
 
 /** Lights the shard that has the best so far; all of them are busy until there is one. */
@@ -25,7 +25,7 @@ export async function showEnd(answer) {
   if (!isHall) return;
   const read = answer.shards.reduce((sum, one) => sum + one.passages, 0);
   const when = answer.cached ? "before" : `in ${Math.round(answer.timing.total)} ms`;
-  show((!answer.no_answer && answer.n_best[0]?.shard) || "none", `${plural(read, "passage", "passages")} read ${when}`);
+  show((!answer.no_answer && answer.n_best[0]?.shard) || "none", `${plural(read, "passage")} read ${when}`);
   const text = location.href.replace(/&?present=?/, "");
   const address = `/qr.svg?${new URLSearchParams({ text })}`;
   const image = await client.call("GET", address, { as: "blob" }).catch(() => null); // its words are there all the same

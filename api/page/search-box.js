@@ -3,9 +3,9 @@
 //   <script type="module" src="https://qa.example/static/search-box.js"></script>
 //   <shardqa-search corpus="handbook" key="sq-…" link="/pages/{document}"></shardqa-search>
 //
-// Attributes: `url` of the API (where the script comes from), `corpus` (the API's default; "a,b" or "*"), `key` (one that
-// may only ask), `label`, `button`, and `link`, the address of a document: {document}, {corpus}, {title}, {start} and
-// {end} stand for its own. Without it, links go to the document's `metadata.url`, else to the API's page of it.
+// Attributes: `url` of the API (where the script comes from), `corpus` (the API's default; "a,b" or "*"), `key` (one
+// that may only ask), `label`, `button`, and `link`, the address of a document: {document}, {corpus}, {title}, {start}
+// and {end} stand for its own. Without it, links go to the document's `metadata.url`, else to the API's page of it.
 //
 // It takes the site's fonts and colours; `--shardqa-accent`, `--shardqa-line` and `--shardqa-mark` set others, and
 // ::part(field), ::part(button), ::part(card), ::part(answer), ::part(quote) any style. The event `shardqa-answer` has
@@ -14,17 +14,21 @@
 import { Client, quoteOf } from "./shardqa.js";
 
 const STYLE = `
-:host { display: block; --accent: var(--shardqa-accent, #1c6758); --line: var(--shardqa-line, color-mix(in srgb, currentColor 28%, transparent)); }
+:host {
+  display: block; overflow-wrap: anywhere; --accent: var(--shardqa-accent, #1c6758);
+  --line: var(--shardqa-line, color-mix(in srgb, currentColor 28%, transparent));
+}
 form { display: flex; gap: 8px; }
 input, button { font: inherit; padding: 9px 13px; border-radius: 9px; min-height: 44px; box-sizing: border-box; }
 input { flex: 1; min-width: 0; color: inherit; background: transparent; border: 1px solid var(--line); }
 button { border: 0; background: var(--accent); color: #fff; font-weight: 600; cursor: pointer; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-.card { border: 1px solid var(--line); border-radius: 12px; padding: 15px 19px; margin-top: 12px; overflow-wrap: anywhere; }
+.card { border: 1px solid var(--line); border-radius: 12px; padding: 15px 19px; margin-top: 12px; }
 .card > :first-child { margin-top: 0; }
 .card > :last-child { margin-bottom: 0; }
-.answer { font-size: 1.3em; line-height: 1.3; margin: 0 0 8px; white-space: pre-line; }
-.quote { margin: 10px 0 0; padding-inline-start: 13px; border-inline-start: 3px solid var(--line); white-space: pre-line; }
+.answer { font-size: 1.3em; line-height: 1.3; margin: 0 0 8px; }
+.quote { margin: 10px 0 0; padding-inline-start: 13px; border-inline-start: 3px solid var(--line); }
+.quote, .answer { white-space: pre-line; }
 .from { margin: 7px 0 0; font-size: 0.88em; }
 .from span { opacity: 0.78; }
 a { color: inherit; }
@@ -51,9 +55,11 @@ class SearchBox extends HTMLElement {
     sheet.replaceSync(STYLE);
     root.adoptedStyleSheets = [sheet];
     const label = this.getAttribute("label") ?? "Ask a question";
-    this.field = make("input", { id: "field", part: "field", placeholder: label, required: "required", autocomplete: "off", enterkeyhint: "search", maxlength: "400" });
+    const look = { placeholder: label, required: "required", autocomplete: "off", enterkeyhint: "search" };
+    this.field = make("input", { id: "field", part: "field", maxlength: "400", ...look });
     this.result = make("div", { role: "status", "aria-live": "polite" });
-    const form = make("form", { role: "search" }, make("label", { for: "field" }, label), this.field, make("button", { part: "button" }, this.getAttribute("button") ?? "Ask"));
+    const button = make("button", { part: "button" }, this.getAttribute("button") ?? "Ask");
+    const form = make("form", { role: "search" }, make("label", { for: "field" }, label), this.field, button);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.ask(this.field.value);
@@ -90,11 +96,15 @@ class SearchBox extends HTMLElement {
   }
 
   #answered(answer) {
-    if (answer.no_answer) return [make("p", { class: "answer", part: "answer" }, unsaid(answer)), ...answer.parts.flatMap((part) => [this.#quote(quoteOf(part)), this.#from(part)])];
+    const said = (...words) => make("p", { class: "answer", part: "answer", dir: "auto" }, words);
+    const quoted = (part) => [this.#quote(quoteOf(part)), this.#from(part)];
+    if (answer.no_answer) return [said(unsaid(answer)), ...answer.parts.flatMap(quoted)];
     const source = { ...answer, corpus: answer.document_corpus };
-    if (answer.form === "span") return [make("p", { class: "answer", part: "answer", dir: "auto" }, answer.answer), isQuoted(answer) && this.#quote(...marked(answer)), this.#from(source)];
+    const quote = () => isQuoted(answer) && this.#quote(...marked(answer));
+    if (answer.form === "span") return [said(answer.answer), quote(), this.#from(source)];
     const isOne = answer.parts.every((part) => part.document === answer.parts[0].document);
-    return [...answer.parts.flatMap((part) => [this.#quote(quoteOf(part)), !isOne && this.#from(part)]), isOne && this.#from(source)];
+    if (!isOne) return answer.parts.flatMap(quoted);
+    return [...answer.parts.map((part) => this.#quote(quoteOf(part))), this.#from(source)];
   }
 
   #quote = (...inside) => make("blockquote", { class: "quote", part: "quote", dir: "auto" }, inside);
@@ -102,13 +112,15 @@ class SearchBox extends HTMLElement {
   #from(source) {
     const { page, headings } = source.place ?? {};
     const where = [page && `p. ${page}`, headings?.length && `§ ${headings.join(" › ")}`].filter(Boolean).join(", ");
-    return make("p", { class: "from" }, make("a", { href: this.#address(source) }, foreign(source.title || source.document)), where && make("span", {}, ", ", foreign(where)));
+    const link = make("a", { href: this.#address(source) }, foreign(source.title || source.document));
+    return make("p", { class: "from" }, link, where && make("span", {}, ", ", foreign(where)));
   }
 
   #address({ corpus, document: id, title, start, end, metadata }) {
     const fields = { corpus, document: id, title, start, end };
     const link = this.getAttribute("link");
-    if (link) return link.replace(/\{(\w+)\}/g, (all, name) => (name in fields ? encodeURIComponent(fields[name]) : all));
+    const filled = (all, field) => (field in fields ? encodeURIComponent(fields[field]) : all);
+    if (link) return link.replace(/\{(\w+)\}/g, filled);
     if (/^https?:\/\//.test(metadata?.url)) return metadata.url;
     return `${this.url}/document?${new URLSearchParams({ corpus, id, start, end })}`;
   }
@@ -117,17 +129,19 @@ class SearchBox extends HTMLElement {
 /** What to say where nothing is sure, and where the documents say nothing of it. */
 function unsaid({ parts, absent }) {
   if (parts.length > 0) return "No sure answer. These sentences come nearest:";
-  return absent.length > 0 ? `The documents don’t mention ${absent.join(" or ")}.` : "No answer was found. Other words may find one.";
+  if (absent.length > 0) return `The documents don’t mention ${absent.join(" or ")}.`;
+  return "No answer was found. Other words may find one.";
 }
 
-/** Whether there is more to quote than the answer; a table's row is a sentence that shardqa wrote, not one of the file. */
+/** Whether there is more to quote than the answer; a table's row is a sentence that shardqa wrote. */
 const isQuoted = ({ passage, answer, place }) => passage !== answer && !place?.cells;
 
 /** The passage with the answer marked; offsets count code points, as Python does. */
 function marked({ passage, passage_start, start, end }) {
   const points = [...passage];
   const cut = (from, to) => points.slice(from, to).join("");
-  return [cut(0, start - passage_start), make("mark", {}, cut(start - passage_start, end - passage_start)), cut(end - passage_start)];
+  const [first, last] = [start - passage_start, end - passage_start];
+  return [cut(0, first), make("mark", {}, cut(first, last)), cut(last)];
 }
 
 customElements.define("shardqa-search", SearchBox);

@@ -1,4 +1,4 @@
-// What this browser remembers: recent questions, and which answers were right. What was right goes to a server that takes feedback.
+// What this browser remembers: recent questions, and which answers were right, which a server may take as feedback.
 
 const RECENT = "shardqa.recent";
 const JUDGED = "shardqa.judged";
@@ -56,5 +56,6 @@ export const unjudge = (question, corpus) => write(JUDGED, judged().filter((one)
 export const questionsFile = (corpus) =>
   judged()
     .filter((one) => one.corpus === corpus)
-    .map(({ question, document, answers }, number) => `${JSON.stringify({ id: `page-${number + 1}`, question, answers, document: document || null })}\n`)
+    .map(({ question, document, answers }, number) => ({ id: `page-${number + 1}`, question, answers, document }))
+    .map((line) => `${JSON.stringify({ ...line, document: line.document || null })}\n`)
     .join("");

@@ -22,7 +22,7 @@ export function split(text, start, end) {
 
 const ITEM = /^[ \t]*(?:[-*+•]|(\d{1,3})[.)])[ \t]+(?=\S)/;
 
-/** The lists of a text, each as its items {number, first, last}: indices of their words; a number only where it has one. */
+/** The lists of a text, each as its items {number, first, last}: indices of their words; a number where it has one. */
 export function listsOf(text) {
   const lists = [];
   let items = [];
@@ -42,7 +42,7 @@ export function listsOf(text) {
   return lists.filter((one) => one.length > 1);
 }
 
-/** [from, to] of the two sentences of a text around the characters first to last, all as indices: theirs, and one more. */
+/** [from, to] of the two sentences of a text around the characters first to last, as indices: theirs, and one more. */
 export function sentencesAround(text, first, last) {
   if (!Intl.Segmenter) return [0, text.length];
   const every = [...new Intl.Segmenter("en", { granularity: "sentence" }).segment(text)];

@@ -1,4 +1,4 @@
-// Light, dark or as the system has it. Loaded before the first paint, so that no page flashes; no module for that reason.
+// Light, dark or as the system has it. Loaded before the first paint, so that no page flashes: so it is no module.
 
 (() => {
   const ORDER = ["system", "light", "dark"];

@@ -1,6 +1,6 @@
 // "Why?": the question's terms, and how the passages rank. What the reader saw of each is in /v1/explain, for programs.
 
-import { count, foreign, make, percent, problemCard, section, table } from "/static/dom.js";
+import { count, foreign, make, percent, problemCard, quiet, section, table } from "/static/dom.js";
 import { client } from "/static/client.js";
 import { asTable, highlighted, markedWords } from "/static/passages.js";
 
@@ -14,7 +14,8 @@ export function why(answer) {
     asked = true;
     inside.replaceChildren(make("p", { class: "quiet" }, "Looking at how it was found …"));
     try {
-      inside.replaceChildren(...parts(await client.explain(answer.question, { corpus: answer.corpus, filter: answer.filter })));
+      const { question, corpus, filter } = answer;
+      inside.replaceChildren(...parts(await client.explain(question, { corpus, filter })));
     } catch (problem) {
       asked = false;
       inside.replaceChildren(problemCard(problem));
@@ -39,12 +40,14 @@ function inShort({ spans, passages, answer }) {
   if (!passage) return ["No passage was found."];
   const words = markedWords(passage);
   const by = words.length > 0 ? words.map((word, n) => [n ? ", " : "", make("em", {}, word)]) : "what it means";
-  const far = !next || next.score < best.score / 3 ? "the next best is far behind" : ["the next best, ", make("em", {}, foreign(next.answer)), `, is near, at ${percent(next.score)}`];
+  const near = () => ["the next best, ", make("em", {}, foreign(next.answer)), `, is near, at ${percent(next.score)}`];
+  const far = !next || next.score < best.score / 3 ? "the next best is far behind" : near();
   return [answer.no_answer ? "The nearest passage was found by " : "Found by ", by, "; ", far, "."];
 }
 
 function termsTable(found) {
-  const rows = found.terms.map((one) => [make("code", {}, one.term), `${count(one.df)} of ${count(found.size)}`, one.idf.toFixed(2)]);
+  const has = ({ df }) => `${count(df)} of ${count(found.size)}`;
+  const rows = found.terms.map((one) => [make("code", {}, one.term), has(one), one.idf.toFixed(2)]);
   return table(["Word stem", "Passages with it", "Weight"], rows);
 }
 
@@ -57,7 +60,7 @@ function passageList(found) {
         "p",
         { class: "facts" },
         make("b", {}, foreign(one.title || one.document)),
-        make("span", { class: "quiet" }, score(one)),
+        quiet(score(one)),
         make("span", { class: "chip" }, number < found.read ? "read" : "not read: it was sure before"),
       ),
       one.written ? asTable(one) : make("p", { class: "passage", dir: "auto" }, highlighted(one)),
@@ -67,5 +70,6 @@ function passageList(found) {
 }
 
 function score({ score: total, why: made }) {
-  return made ? `${total.toFixed(1)}, ${(total - made.near).toFixed(1)} of it by words, ${made.near.toFixed(1)} by nearness` : total.toFixed(1);
+  if (!made) return total.toFixed(1);
+  return `${total.toFixed(1)}, ${(total - made.near).toFixed(1)} of it by words, ${made.near.toFixed(1)} by nearness`;
 }

@@ -13,7 +13,7 @@ from tests.unit.house import ROOT, nodes, sources
 MAX_LINES = 600
 SUFFIXES = {".py", ".c", ".h", ".js", ".css"}
 COLUMNS = 100  # of a comment in C
-C_COLUMNS = 120  # of its lines
+C_COLUMNS = 120  # of its lines, and of the page's
 # Lines that each house may have, without its tests: only lowered, once a release. "questions" is what no other names.
 BUDGETS = {"functions and models": 27_000, "files": 8_900, "questions": 32_500}
 HOUSES = {"functions and models": ("module", "worker"), "files": ("files",)}
@@ -82,10 +82,12 @@ def test_a_head_stands_on_each_unit_of_the_module() -> None:
     assert not units - {path.stem for path in c_files() if path.read_text().startswith("/* ")}
 
 
-def test_lines_of_the_module_fit_a_screen() -> None:
+def test_lines_of_the_module_and_the_page_fit_a_screen() -> None:
+    page = [path for path in (ROOT / "api" / "page").iterdir() if path.suffix in (".js", ".ts", ".css")]
+    assert len(page) > 30
     long = [
         f"{path.name}:{number}"
-        for path in c_files()
+        for path in [*c_files(), *page]
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if len(line) > C_COLUMNS
     ]
