@@ -66,9 +66,11 @@ class AuthorizedEngine:
     async def words(self, corpus: str) -> http_schema.CorpusWords:
         return await self._engine.words.stored(bearer.check(corpus)) or http_schema.CorpusWords()
 
-    async def store_words(self, corpus: str, words: http_schema.CorpusWords) -> None:
+    async def store_words(self, corpus: str, words: http_schema.CorpusWords) -> http_schema.StoredWords:
         """Raises BadWords."""
         await self._engine.words.store(keys.check_corpus(bearer.check(corpus)), check(words))
+        unmatched = [] if bearer.view() else await self._engine.words.unmatched(corpus, words)
+        return http_schema.StoredWords(**words.model_dump(), unmatched=unmatched)
 
     async def suggestions(self, corpus: str) -> schema.Suggestions:
         return await self._engine.suggesting.of(bearer.check(corpus), bearer.view())

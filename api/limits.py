@@ -160,9 +160,7 @@ class Limits:
 
     def _check_place(self, body_left: bool) -> None:
         if self.serving >= self.concurrency:
-            raise _Refused(
-                TooManyRequests(f"{self.serving} requests are served, {self.concurrency} at most"), body_left
-            )
+            raise _Refused(TooManyRequests(f"{self.serving} requests run, {self.concurrency} at most"), body_left)
 
     @contextmanager
     def _budget(self, scope: Scope) -> Iterator["_Budget"]:
@@ -215,9 +213,7 @@ class _Budget:
         of_all, of_owner = self.limits.body_bytes, self.limits.body_bytes_of.get(self.owner, 0)
         for total, most, whose in ((of_all, MAX_BODIES, "all"), (of_owner, MAX_BODIES_OF_OWNER, "your address'")):
             if total + size > most:
-                raise _Refused(
-                    TooManyRequests(f"{whose} bodies take {total:,} bytes, of {most:,} at most"), body_left=True
-                )
+                raise _Refused(TooManyRequests(f"{whose} bodies take {total:,} bytes of {most:,}"), body_left=True)
         self.size += size
         self.limits.body_bytes = of_all + size
         self.limits.body_bytes_of[self.owner] = of_owner + size

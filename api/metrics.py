@@ -37,7 +37,7 @@ class Metrics:
             registry=self.registry,
         )
         self.in_flight = Gauge(
-            "shardqa_http_in_flight", "Requests now.", registry=self.registry, multiprocess_mode="livesum"
+            "shardqa_http_in_flight", "Requests being served.", registry=self.registry, multiprocess_mode="livesum"
         )
         self.rejected = Counter(
             "shardqa_http_rejected",

@@ -49,9 +49,7 @@ def of_workers(workers: Sequence[WorkerState], model: str) -> Iterator[Metric]:
     )
     build.add_metric((shardqa.__version__, model), 1)
     ready = GaugeMetricFamily("shardqa_worker_ready", "1 while the worker of a node serves, by node.", labels=["node"])
-    restarts = CounterMetricFamily(
-        "shardqa_worker_restarts", "Workers started in place of one that ended.", labels=["node"]
-    )
+    restarts = CounterMetricFamily("shardqa_worker_restarts", "Workers started for one that ended.", labels=["node"])
     queue = GaugeMetricFamily(
         "shardqa_worker_queue",
         "What waits for a node's worker, by kind: commands, and misses of answers' keys.",

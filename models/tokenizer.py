@@ -119,7 +119,7 @@ class Tokenizer:
         ids = np.asarray([*encoding.ids, *mark.ids], dtype=np.int32)
         if len(ids) > MAX_QUESTION_TOKENS:
             raise QuestionTooLong(
-                f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS} ; use fewer words"
+                f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS}; use fewer words"
             )
         return ids
 

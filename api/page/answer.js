@@ -160,7 +160,7 @@ function noAnswerCard(answer) {
     look,
     make("p", { class: "answer-text" }, "No sure answer."),
     make("p", { class: "lead" }, answer.absent.length > 0 && ["No passage has ", named(answer.absent), ". "], NEAREST),
-    answer.parts.map((part) => excerpt(answer, part)),
+    answer.parts.map((part, n) => excerpt(answer, part, part.document !== answer.parts[n + 1]?.document)),
     actions(answer),
   );
 }
@@ -174,12 +174,13 @@ const unsaid = ({ absent }, look) =>
 const named = (words, look = (word) => word) =>
   words.flatMap((word, n) => [n === 0 ? "" : n === words.length - 1 ? " or " : ", ", look(word)]);
 
-function excerpt(answer, part) {
+/** A sentence with its place, and its document unless the next one is of the same. */
+function excerpt(answer, part, isLast) {
   return make(
     "div",
     { class: "evidence" },
     words(part),
-    make("p", { class: "facts" }, documentLink(answer, part, part.title), placeOf(part.place, part.title)),
+    make("p", { class: "facts" }, isLast && documentLink(answer, part, part.title), placeOf(part.place, part.title)),
   );
 }
 
@@ -211,6 +212,7 @@ export function confidence({ score }) {
 
 function sure(answer) {
   if (answer.pinned) return pin();
+  if (answer.warnings.length > 0) return quiet("Unchecked");
   return make(
     "details",
     { class: "sure" },

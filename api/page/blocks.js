@@ -105,8 +105,12 @@ export function nodesOf(found, marks) {
 }
 
 function table(text, rows, marks) {
-  const look = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" };
-  const scroll = (...parts) => make("div", look, make("table", {}, parts));
+  const name = rows.length > 1 ? "scroll" : "scroll row-of-table"; // on a phone its cells stand below one another
+  const scroll = (...parts) => {
+    const whole = make("table", {}, parts);
+    whole.style.setProperty("--cells", rows[0].place.cells.length);
+    return make("div", { class: name, tabindex: "0", role: "region", "aria-label": "Table" }, whole);
+  };
   const own = (row) => marks.filter((mark) => row.first <= mark.first && mark.first < row.last);
   const words = (row, { value, at }) => (at < 0 ? value : marked(text, at, at + value.length, own(row)));
   const values = (row) => cells(text, row).map((one) => make("td", { dir: "auto" }, words(row, one)));

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from shardqa.api.gate import Route, operation
 from shardqa.api.requests import as_json
 from shardqa.api.state import Shared
-from shardqa.http_schema import CorpusWords, Listed
+from shardqa.http_schema import CorpusWords, Listed, StoredWords
 from shardqa.schema import Dropping, Facets, OneCorpus, Suggestions
 
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
@@ -60,7 +60,6 @@ async def get_words(corpus: Name, state: Shared) -> CorpusWords:
 
 
 @router.put("/corpora/{corpus}/words", **operation("ingest", "Give a corpus its words"))
-async def put_words(corpus: Name, words: CorpusWords, state: Shared) -> CorpusWords:
+async def put_words(corpus: Name, words: CorpusWords, state: Shared) -> StoredWords:
     """All of them, in place of those before. Other processes go on with older ones for 5 seconds."""
-    await state.engine.store_words(corpus, words)
-    return words
+    return await state.engine.store_words(corpus, words)

@@ -17,9 +17,7 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=Route)
 
 Words = Annotated[str, Query(description="A question or words.")]
 Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a DocumentFilter.")]
-Where = Annotated[
-    str | None, Query(description="Where to look; several with commas, * for all; else the one that is yours.")
-]
+Where = Annotated[str | None, Query(description="Where to look; several with commas, * for all; else yours.")]
 
 
 @router.get("/search", **operation("ask", "Search passages by address", SearchResult))

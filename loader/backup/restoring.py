@@ -57,9 +57,7 @@ async def _check_empty(engine: Engine) -> None:
             cursor, names = await on(engine, node, "SCAN", cursor, "COUNT", 1000)
             key = next((key for key in names if not MADE_AGAIN.match(key)), None)
             if key is not None:
-                raise BadBackup(
-                    f"the cluster is not empty: {node.name} has {text(key[:80])}; use an empty one, or --merge"
-                )
+                raise BadBackup(f"the cluster is not empty: {node.name} has {text(key[:80])}; empty it, or --merge")
             if cursor in (b"0", 0):
                 break
 

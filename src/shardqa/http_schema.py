@@ -257,6 +257,10 @@ class CorpusWords(BaseModel):
     keep_files: bool = Field(True, description="Files are kept beside their texts; those that are there stay.")
 
 
+class StoredWords(CorpusWords):
+    unmatched: list[str] = []  # questions of pins whose quote their document does not have
+
+
 class Task(BaseModel):
     """A piece of work that goes on behind its reply."""
 

@@ -88,4 +88,6 @@ def _script(text: str) -> str | None:
     letters, latin = scripts.total(), scripts.pop("Latin", 0)
     if 2 * latin >= letters:
         return None
-    return f"in another script ({scripts.most_common(1)[0][0]})"
+    is_japanese = scripts["Hiragana"] + scripts["Katakana"] > 0
+    name = "Japanese" if is_japanese else scripts.most_common(1)[0][0].replace("Cjk", "Chinese")
+    return f"in another script ({name})"

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = Path("/usr/bin/chromium-headless-shell")
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 360, "height": 740},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
 FLAGS = (
     "--no-sandbox",  # the tests may run as root
     "--disable-gpu",

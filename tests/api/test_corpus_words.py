@@ -80,7 +80,7 @@ def test_acronyms_are_answered_once_the_corpus_knows_them(
 def test_a_pinned_question_has_its_place(http: httpx.Client, handbook: str) -> None:
     pin = {"question": "Whom do I call at night?", "document": "sample register", "quote": "the night shift"}
     address, question = f"/v1/corpora/{handbook}/words", {"question": "whom do I call at night", "corpus": handbook}
-    http.put(address, json={"pins": [pin]})
+    assert http.put(address, json={"pins": [pin]}).json()["unmatched"] == []
     answer = http.post("/v1/ask", json=question).json()
     assert (answer["answer"], answer["pinned"], answer["document"]) == ("the night shift", True, "sample register")
     assert answer["start"] == DOCUMENTS["sample register"].index("the night")
@@ -88,6 +88,7 @@ def test_a_pinned_question_has_its_place(http: httpx.Client, handbook: str) -> N
     assert not hidden["pinned"]
     http.post("/v1/documents", json={"corpus": handbook, "id": "sample register", "text": "Nobody keeps it."})
     assert not http.post("/v1/ask", json=question).json()["pinned"]
+    assert http.put(address, json={"pins": [pin]}).json()["unmatched"] == [pin["question"]]
     http.put(address, json={})
     assert http.get(address).json() == {"synonyms": [], "pins": [], "keep_files": True}
     problem(http.put(address, json={"synonyms": ["pto"]}), 422, "bad_words")

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from shardqa.cluster.local import LocalCluster
+from tests.api.browser import PHONE
 from tests.api.conftest import OpenPage, Server, StartApi
 from tests.api.scans import scan
 from tests.unit.house import ROOT
@@ -28,7 +29,6 @@ HOSTILE = (
 )
 LAMPS = "The ship carries a red lamp, a green lamp and a white lamp."
 SOURCE = "javascript:alert(1)"
-PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 
 
 @pytest.fixture
@@ -176,6 +176,16 @@ def test_sentences_that_come_nearest_are_shown_as_not_sure(page: "Page") -> None
     assert "No passage has deep. These sentences come nearest." in card.inner_text()
     card.get_by_role("link").first.click()
     page.locator(".text mark.current").wait_for()
+
+
+def test_an_answer_to_a_language_not_learnt_has_no_score(page: "Page", http: httpx.Client, filled: str) -> None:
+    http.post(
+        "/v1/documents", json={"id": "zh", "corpus": filled, "text": "图书馆每天上午九点开门。图书馆馆长是王丽。"}
+    )
+    ask(page, "图书馆馆长是谁？")
+    page.get_by_text("another script (Chinese)").wait_for()
+    assert page.locator(".answer .facts").get_by_text("Unchecked").is_visible()
+    assert not page.locator(".answer .gauge").count()
 
 
 def test_a_kept_answer_says_so_and_can_be_read_afresh(page: "Page") -> None:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from shardqa_toolchain import squad
+from tests.api.browser import PHONE
 from tests.api.conftest import KeyOf, OpenPage, Server
 from tests.nodes import wait_until
 from tests.unit.house import ROOT
@@ -392,9 +393,12 @@ def test_the_theme_is_kept(page: "Page") -> None:
 DARK = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 
 
-def test_axe_finds_nothing_by_day_or_by_night(open_page: OpenPage, api: Server, filled: str) -> None:
+@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desk", "phone"])
+def test_axe_finds_nothing_by_day_or_by_night(
+    open_page: OpenPage, api: Server, filled: str, screen: dict[str, Any]
+) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    page = open_page(api, bypass_csp=True)
+    page = open_page(api, bypass_csp=True, **screen)
     for path, ready in (
         (f"/?corpus={filled}", "#corpora li"),
         (f"/?corpus={filled}&q={QUESTION}", ".answer-text"),

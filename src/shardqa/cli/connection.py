@@ -48,7 +48,12 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
         name = ".".join(map(str, first["loc"]))
         if not name:  # of several together, among them a password
             raise WrongSetting(first["msg"].removeprefix("Value error, ")) from None
-        raise WrongSetting(f"{name}={first.get('input')!r}: {first['msg']}; see 'shardqa COMMAND --help'") from None
+        remedy = (
+            "see 'shardqa COMMAND --help'"
+            if name in values
+            else f"correct SHARDQA_{name.upper()} or the settings' file"
+        )
+        raise WrongSetting(f"{name}={first.get('input')!r}: {first['msg']}; {remedy}") from None
     except (ValueError, FileNotFoundError) as error:
         raise WrongSetting(str(error)) from None
     return settings

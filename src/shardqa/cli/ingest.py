@@ -38,32 +38,26 @@ PUT_SECONDS = 300.0  # one document of the largest size takes a while to split a
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
     corpus: CorpusOption = None
-    prefix: Annotated[
-        str, typer.Option("--prefix", metavar="NAME/", help="Begin each id so, to keep folders apart.")
-    ] = ""
+    prefix: Annotated[str, typer.Option("--prefix", metavar="NAME/", help="Begins each id, to keep folders apart.")] = (
+        ""
+    )
     replace: Annotated[bool, typer.Option("--replace", help="Replace a document of the id from elsewhere.")] = False
     follow_links: Annotated[bool, typer.Option("--follow-links", help="Follow links, also out of the folders.")] = False
     prune: Annotated[bool, typer.Option("--prune", help="Remove documents whose files or pages have gone.")] = False
     watch: Annotated[bool, typer.Option("--watch", help="Keep running, ingest every change; Ctrl-C stops it.")] = False
     again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False
-    ocr: Annotated[bool, typer.Option("--ocr", help="Recognize text in pictures and scanned pages of PDFs; slow.")] = (
-        False
-    )
+    ocr: Annotated[bool, typer.Option("--ocr", help="Recognize text in pictures and scanned PDFs; slow.")] = False
     text_field: Annotated[
         str, typer.Option("--text-field", metavar="NAME", help="Where objects of json and jsonl have their text.")
     ] = TEXT_FIELD
     no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep the text alone, not the file beside it.")] = False
-    max_pages: Annotated[int, typer.Option("--max-pages", min=1, metavar="N", help="Pages to ask for at most.")] = (
-        MAX_PAGES
-    )
+    max_pages: Annotated[int, typer.Option("--max-pages", min=1, metavar="N", help="Pages at most.")] = MAX_PAGES
     follow: Annotated[bool, typer.Option("--follow", help="Read pages of the host that links lead to, too.")] = False
     depth: Annotated[int, typer.Option("--depth", min=1, metavar="N", help="Links that --follow follows at most.")] = 3
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Read from private and local addresses, too.")
     ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read all and tell what would go in; asks no cluster.")] = (
-        False
-    )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would go in; asks no cluster.")] = False
 
 
 @on_cluster

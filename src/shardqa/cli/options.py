@@ -27,9 +27,7 @@ TARGET_OPTIONS = {
             help="Any nodes of the cluster; redis://… and rediss://… too.",
         ),
     ],
-    "user": Annotated[
-        str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="Redis' ACL user.")
-    ],
+    "user": Annotated[str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="ACL user.")],
     "password": Annotated[
         str | None,
         typer.Option("--password", "--pass", "-a", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Its password."),
@@ -39,9 +37,7 @@ TARGET_OPTIONS = {
     "tls": Annotated[bool, typer.Option("--tls", help="Speak TLS.")],
     "cacert": Annotated[Path | None, typer.Option("--cacert", metavar="FILE", help="Who signs nodes' certificates.")],
 }
-DataOption = Annotated[
-    Path, typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Where a local cluster lies.")
-]
+DataOption = Annotated[Path, typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Local cluster's data.")]
 CorpusOption = Annotated[
     str | None,
     typer.Option(

@@ -182,7 +182,7 @@ class Client:
         """Synonyms and pinned answers of a corpus."""
         return self._send(calls.words(corpus))
 
-    def set_words(self, corpus: str, words: http.CorpusWords) -> http.CorpusWords:
+    def set_words(self, corpus: str, words: http.CorpusWords) -> http.StoredWords:
         """Gives a corpus its words, in place of those before. Raises BadWords."""
         return self._send(calls.set_words(corpus, words))
 

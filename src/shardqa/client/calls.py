@@ -194,8 +194,8 @@ def words(corpus: str) -> Call[http.CorpusWords]:
     return Call("GET", f"/v1/corpora/{_id(corpus)}/words", _as(http.CorpusWords))
 
 
-def set_words(corpus: str, new: http.CorpusWords) -> Call[http.CorpusWords]:
-    return Call("PUT", f"/v1/corpora/{_id(corpus)}/words", _as(http.CorpusWords), json=new.model_dump_json().encode())
+def set_words(corpus: str, new: http.CorpusWords) -> Call[http.StoredWords]:
+    return Call("PUT", f"/v1/corpora/{_id(corpus)}/words", _as(http.StoredWords), json=new.model_dump_json().encode())
 
 
 def drop(name: str) -> Call[Dropping]:

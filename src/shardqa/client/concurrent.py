@@ -185,7 +185,7 @@ class AsyncClient:
         """Synonyms and pinned answers of a corpus."""
         return await self._send(calls.words(corpus))
 
-    async def set_words(self, corpus: str, words: http.CorpusWords) -> http.CorpusWords:
+    async def set_words(self, corpus: str, words: http.CorpusWords) -> http.StoredWords:
         """Gives a corpus its words, in place of those before. Raises BadWords."""
         return await self._send(calls.set_words(corpus, words))
 

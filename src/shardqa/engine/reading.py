@@ -117,9 +117,7 @@ class Readers:
                 await self._shards.on(node, "UNLINK", key)
             reading = await self._filled(node, key)
         if reading is None:
-            raise ClusterUnavailable(
-                f"shard {node.name} answers in another form than this version's; give it this module"
-            )
+            raise ClusterUnavailable(f"shard {node.name} answers in another version's form; give it this module")
         return Read(passages, key, reading)
 
     async def _filled(self, node: ClusterNode, key: str) -> ShardReading | None:

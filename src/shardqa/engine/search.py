@@ -107,9 +107,7 @@ class Searching:
         return passages
 
     def _too_long(self, what: str) -> AnswerTimeout:
-        return AnswerTimeout(
-            f"the {what} took more than {self._settings.timeout:g} s; ask again, or raise SHARDQA_TIMEOUT"
-        )
+        return AnswerTimeout(f"the {what} took over {self._settings.timeout:g} s; ask again, or raise SHARDQA_TIMEOUT")
 
 
 def _found(passage: RankedPassage, record: dict[str, Any]) -> FoundPassage:

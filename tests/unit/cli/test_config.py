@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shardqa import cli
+from shardqa.cli.faults import WrongSetting
 from shardqa.config import Settings
 
 
@@ -49,6 +50,12 @@ def test_variables_of_other_clients_count_where_nothing_else_does(env: dict[str,
     settings = show(env={**others, **env, "SHARDQA_REDIS": "10.0.0.5:7000"})
     assert settings["redis"] == ("10.0.0.5:7000", "environment SHARDQA_REDIS")
     assert settings["password"] == ("********", "file shardqa.toml")
+
+
+def test_a_value_that_does_not_fit_is_refused_by_the_name_of_its_variable(env: dict[str, str]) -> None:
+    done = CliRunner().invoke(cli.app, ["ls"], env={**env, "SHARDQA_K": "500"})
+    assert isinstance(done.exception, WrongSetting)
+    assert "correct SHARDQA_K" in str(done.exception)
 
 
 def test_the_file_to_begin_with_has_every_setting_and_changes_none(env: dict[str, str]) -> None:

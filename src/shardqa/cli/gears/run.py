@@ -97,9 +97,7 @@ def masters_of(target: Target) -> Masters:
 
 def fault_of(error: RedisError, address: str) -> ShardqaError:
     if isinstance(error, ConnectionError | TimeoutError):
-        return ClusterUnavailable(
-            f"no cluster at {address} ({error}); start one by 'shardqa up' or name a node by --redis"
-        )
+        return ClusterUnavailable(f"no cluster at {address} ({error}); start one by 'shardqa up' or give --redis")
     return ScriptFailed(f"{address} replied: {error}")
 
 
