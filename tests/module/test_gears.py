@@ -162,6 +162,35 @@ def test_lost_events_are_made_good_by_a_resync(make: Make) -> None:
     until(lambda: [f[2] for f in server.seen("RESYNC")] == ["overflow"])
 
 
+def test_events_past_what_is_kept_are_for_the_worker_to_count(server: Server) -> None:
+    server.register("s", EVENTS)
+    pipe = server.client().pipeline(transaction=False)
+    for _ in range(280):
+        pipe.set("doc:" + "x" * 1_000_000, "1")
+    pipe.execute()
+    lost = server.info()["events_lost"]
+    assert 10 < lost < 40
+    until(lambda: server.info()["queue_bytes"] == 0)
+    server.client().set("doc:1" + "x" * 1_000_000, "1")
+    until(lambda: [e[3] for e in events(server)][-1] == "full")
+
+
+def test_events_leave_room_for_requests_to_a_worker_that_is_slow(make: Make) -> None:
+    server = make(arguments="TIMEOUT 0 HEARTBEAT 0")
+    server.register("s", EVENTS)
+    os.kill(server.worker_pid(), signal.SIGSTOP)
+    pipe = server.client().pipeline(transaction=False)
+    for _ in range(80):
+        pipe.set("doc:" + "x" * 1_000_000, "1")
+    pipe.execute()
+    assert server.info()["queue_bytes"] > 0
+    asking = server.client().connection_pool.get_connection()
+    asking.send_command("RG.TRIGGER", "echo", "x")
+    server.waiting(1)
+    os.kill(server.worker_pid(), signal.SIGCONT)
+    assert asking.read_response() == [b"x"]
+
+
 def test_events_that_no_worker_has_done_go_to_the_next_one(server: Server) -> None:
     server.register("s", EVENTS)
     server.client().set("doc:1", "x")

@@ -192,12 +192,16 @@ def test_past_maxpending_a_request_is_refused_at_once(make: Make) -> None:
 
 def test_a_full_queue_to_a_worker_that_does_not_read_is_busy(make: Make) -> None:
     server = make(arguments="TIMEOUT 0 HEARTBEAT 0")
+    server.register("s", ["s-1", "CommandReader", "", "go", [], [], []])
     os.kill(server.worker_pid(), signal.SIGSTOP)
     big = b"x" * 20_000_000
     for _ in range(4):
         server.client().connection_pool.get_connection().send_command("RG.TRIGGER", "echo", big)
     until(lambda: server.info()["queue_bytes"] > 64 << 20)
     assert server.error("RG.TRIGGER", "echo", "x").startswith("BUSY")
+    removing, waiting = server.client().connection_pool.get_connection(), server.info()["waiting_clients"]
+    removing.send_command("RG.UNREGISTER", "s-1")
+    server.waiting(waiting + 1)  # what is to be removed is never refused
     assert server.client().set("x", 1)
     os.kill(server.worker_pid(), signal.SIGCONT)
     until(lambda: server.info()["queue_bytes"] == 0)

@@ -20,6 +20,7 @@ struct model *model_new(const char *key, size_t key_length); /* one reference, t
 void model_destroy(struct model *model); /* for one that nobody else has seen; others: model_release */
 void model_set_error(struct model *model, enum model_state state, const char *error);
 bool model_is_device(const char *text); /* CPU, CPU:n, GPU or GPU:n, in any case, at most 9 bytes */
+bool model_load_chunks(RedisIO *io, struct model *model, bool good, uint64_t chunks, uint64_t expected);
 void models_add(struct model *model);
 void model_send(struct model *model, uint64_t request);
 void model_send_drop(const struct model *model);

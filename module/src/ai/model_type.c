@@ -67,12 +67,10 @@ static bool load_names(RedisIO *io, struct words *names) {
     return true;
 }
 
-/* All chunks in one allocation. False where they pass 1 GiB or the file ends. */
-static bool load_blob(RedisIO *io, struct model *model) {
+/* In one allocation of that size at first. False where they pass 1 GiB or the file ends. */
+bool model_load_chunks(RedisIO *io, struct model *model, bool good, uint64_t chunks, uint64_t expected) {
     struct blob_writer writer;
-    uint64_t chunks = redis.LoadUnsigned(io);
-    bool good = !redis.IsIOError(io);
-    blob_begin(&writer, !good ? 0 : chunks <= MODEL_IN_MEMORY / CHUNK ? chunks * CHUNK : MODEL_IN_MEMORY);
+    blob_begin(&writer, good ? expected : 0);
     while (good && chunks-- > 0) {
         size_t length;
         char *chunk = redis.LoadStringBuffer(io, &length);
@@ -82,6 +80,12 @@ static bool load_blob(RedisIO *io, struct model *model) {
     }
     model->blob = blob_end(&writer);
     return good;
+}
+
+static bool load_blob(RedisIO *io, struct model *model) {
+    uint64_t chunks = redis.LoadUnsigned(io);
+    uint64_t expected = chunks <= MODEL_IN_MEMORY / CHUNK ? chunks * CHUNK : MODEL_IN_MEMORY;
+    return model_load_chunks(io, model, !redis.IsIOError(io), chunks, expected);
 }
 
 /* CPU, CPU:n, GPU or GPU:n. */

@@ -106,19 +106,9 @@ static bool load_names(RedisIO *io, struct words *names, bool keep) {
 
 /* In one string in version 0, else in chunks. */
 static bool load_blob(RedisIO *io, int encoding, struct model *model) {
-    struct blob_writer writer;
     uint64_t bytes = 0, chunks = 1;
     bool good = encoding == 0 || (load(io, &bytes) && load(io, &chunks) && bytes <= MODEL_MAX_BYTES);
-    blob_begin(&writer, good ? bytes : 0);
-    while (good && chunks-- > 0) {
-        size_t length;
-        char *chunk = redis.LoadStringBuffer(io, &length);
-        good = !redis.IsIOError(io) && chunk != NULL && writer.length + length <= MODEL_MAX_BYTES;
-        if (good) blob_add(&writer, chunk, length);
-        redis.Free(chunk);
-    }
-    model->blob = blob_end(&writer);
-    return good && (encoding == 0 || model->blob->length == bytes);
+    return model_load_chunks(io, model, good, chunks, bytes) && (encoding == 0 || model->blob->length == bytes);
 }
 
 static bool load_number(RedisIO *io, long long *number) {

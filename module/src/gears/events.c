@@ -93,20 +93,13 @@ static bool is_nested(const struct registration *r, const struct happening *h) {
 
 /* One EVENT frame for watches. When the queue is full, it is lost and RESYNC follows instead. */
 static void send_to_watches(struct happening *h) {
-    struct frame_writer w;
     if (!shardqa.link.started) return;
-    if (gears.events_overflowed || !link_has_room()) {
+    if (gears.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 4 * 3) { /* the rest is for requests */
         gears.events_overflowed = true;
         gears.counters.events_lost++;
         return;
     }
-    frame_begin(&w, FRAME_EVENT, 0);
-    frame_text(&w, "watch");
-    frame_text(&w, h->event);
-    frame_item(&w, h->text, h->length);
-    frame_text(&w, happening_type(h));
-    link_send_patient(&w);
-    gears.counters.events++;
+    send_event(0, "watch", h->event, h->text, h->length, happening_type(h));
 }
 
 /* Whether the registration asked for such an event of such a key. */
@@ -127,12 +120,16 @@ static bool is_awaited(const struct registration *r) {
     return false;
 }
 
-/* Called for every registration: sends the event to those that want it. */
+/* Called for every registration: sends the event to those that want it. What can't be kept any more
+ * is counted there, too. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
     if (r->wants_events && !is_awaited(r) && !is_its_own(r->session->id, h) && !is_nested(r, h) && is_for(r, h) &&
-        !kept_events_add(r->id, h->event, h->text, h->length, happening_type(h)))
+        !kept_events_add(r->id, h->event, h->text, h->length, happening_type(h))) {
         gears.counters.events_lost++;
+        if (shardqa.link.started && shardqa.link.out.bytes < QUEUE_LIMIT / 4)
+            send_event(0, r->id, h->event, h->text, h->length, "full");
+    }
     return false;
 }
 

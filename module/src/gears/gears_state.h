@@ -52,6 +52,7 @@ struct gears_state {
     struct watch *watches;        /* owned list; gone when the worker dies */
     bool events_overflowed;       /* events of watches were dropped, and no RESYNC has followed yet */
     RedisDict *kept_events;       /* number (pending_key) -> struct kept_event, owned */
+    size_t kept_bytes;            /* that these take */
     uint64_t last_event;          /* number of the last one that was kept */
     uint64_t sent_event;          /* number of the last one that this worker got */
     RedisType *type;              /* only for its aux data: registrations in the RDB */

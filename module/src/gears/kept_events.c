@@ -13,12 +13,14 @@
 #include "core/worker_link.h"
 #include "gears/gears_state.h"
 
-enum { KEPT_MOST = 1 << 21, DEATHS_MOST = 2 };
+/* KEPT_BESIDES: of an event in the dictionary */
+enum { KEPT_BYTES = 256 << 20, KEPT_BESIDES = 64, DEATHS_MOST = 2, SENT_AHEAD = QUEUE_LIMIT / 4 };
 
 struct kept_event {
     const char *event, *type, *key; /* in `text` */
     uint64_t number;                /* by which it is kept */
     size_t length;                  /* bytes of key */
+    size_t bytes;                   /* of all that it takes */
     int deaths;                     /* of workers that may have died of it */
     long long blamed;               /* which restart came last of these */
     char text[];                    /* target, event, type, key; a 0 behind each */
@@ -31,12 +33,19 @@ static char *append(char *at, const char *text, size_t length) {
     return at + length + 1;
 }
 
+static void forget(struct kept_event *e) {
+    gears.kept_bytes -= e->bytes;
+    redis.Free(e);
+}
+
 /* Kept, and sent if there is room. */
 bool kept_events_add(const char *target, const char *event, const char *key, size_t length, const char *type) {
     unsigned char number[8];
     size_t targets = strlen(target), events = strlen(event), types = strlen(type);
-    if (redis.DictSize(gears.kept_events) >= KEPT_MOST) return false;
-    struct kept_event *e = redis.Calloc(1, sizeof *e + targets + events + types + length + 4);
+    size_t bytes = sizeof(struct kept_event) + targets + events + types + length + 4;
+    if (gears.kept_bytes + bytes + KEPT_BESIDES > KEPT_BYTES) return false;
+    struct kept_event *e = redis.Calloc(1, bytes);
+    gears.kept_bytes += e->bytes = bytes + KEPT_BESIDES;
     e->event = append(e->text, target, targets);
     e->type = append((char *)e->event, event, events);
     e->key = append((char *)e->type, type, types);
@@ -49,25 +58,29 @@ bool kept_events_add(const char *target, const char *event, const char *key, siz
     return true;
 }
 
-/* EVENT of a number that is still kept. */
-static void send_event(uint64_t number) {
+void send_event(uint64_t number, const char *target, const char *event, const char *key, size_t length,
+                const char *type) {
     struct frame_writer w;
-    unsigned char key[8];
-    pending_key(number, key);
-    const struct kept_event *e = redis.DictGetC(gears.kept_events, key, sizeof key, NULL);
-    if (e == NULL) return;
     frame_begin(&w, FRAME_EVENT, number);
-    frame_text(&w, e->text);
-    frame_text(&w, e->event);
-    frame_item(&w, e->key, e->length);
-    frame_text(&w, e->deaths < DEATHS_MOST ? e->type : "lost");
+    frame_text(&w, target);
+    frame_text(&w, event);
+    frame_item(&w, key, length);
+    frame_text(&w, type);
     link_send_patient(&w);
     gears.counters.events++;
 }
 
+/* One that is kept still. */
+static void send_kept(uint64_t number) {
+    unsigned char key[8];
+    pending_key(number, key);
+    const struct kept_event *e = redis.DictGetC(gears.kept_events, key, sizeof key, NULL);
+    if (e) send_event(number, e->text, e->event, e->key, e->length, e->deaths < DEATHS_MOST ? e->type : "lost");
+}
+
 void kept_events_send(void) {
     if (!shardqa.link.started || !link_usable()) return;
-    while (gears.sent_event < gears.last_event && link_has_room()) send_event(++gears.sent_event);
+    while (gears.sent_event < gears.last_event && shardqa.link.out.bytes < SENT_AHEAD) send_kept(++gears.sent_event);
 }
 
 /* DONE: numbers of events whose functions have ended, whatever they came to. */
@@ -80,7 +93,7 @@ bool kept_events_frame_done(const struct frame *frame) {
         struct kept_event *e = NULL;
         if (!frame_list_u64(&list, &number)) return false;
         pending_key(number, key);
-        if (redis.DictDelC(gears.kept_events, key, sizeof key, &e) == REDIS_OK) redis.Free(e);
+        if (redis.DictDelC(gears.kept_events, key, sizeof key, &e) == REDIS_OK) forget(e);
     }
     return true;
 }
@@ -123,5 +136,6 @@ void kept_events_worker_gone(void) {
 /* Another data set, or this node is no master any more. */
 void kept_events_clear(void) {
     if (redis.DictSize(gears.kept_events) > 0) dict_clear(&gears.kept_events, redis.Free);
+    gears.kept_bytes = 0;
     gears.sent_event = gears.last_event;
 }

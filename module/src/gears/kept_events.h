@@ -9,6 +9,8 @@
 
 /* False: too many are kept. */
 bool kept_events_add(const char *target, const char *event, const char *key, size_t length, const char *type);
+void send_event(uint64_t number, const char *target, const char *event, const char *key, size_t length,
+                const char *type); /* EVENT of this number; 0: of none that is kept */
 void kept_events_send(void); /* those that were not sent yet, as far as there is room */
 bool kept_events_frame_done(const struct frame *frame);
 void kept_events_worker_gone(void);

@@ -24,7 +24,7 @@ static void finish_dump(struct pending *pending, const char *resp, size_t length
     buffer_free(&reply);
 }
 
-enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP };
+enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP, FORWARD_REMOVAL };
 
 /* Only for clients that may block: the client of a nested call or of a loading AOF has no user,
  * and asking for its name crashes Redis 7.0. */
@@ -33,7 +33,7 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     struct frame_writer w;
     size_t user_length = 0;
     const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
-    if (!pending_may_block(ctx, REFUSAL) || !pending_has_room_soon(ctx)) return REDIS_OK;
+    if (!pending_may_block(ctx, REFUSAL) || (what != FORWARD_REMOVAL && !pending_has_room_soon(ctx))) return REDIS_OK;
     /* admission: scripts that go on after their reply are bounded as well */
     if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.arguments.max_pending)
         return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
@@ -114,7 +114,7 @@ int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *id = redis.StringPtrLen(argv[1], &length);
     struct session *session = gears_session_of(id, length);
     if (session && session->inactive == NULL && (worker_answers() || link_returns()))
-        return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* other shards' workers may be starting, too */
+        return forward(ctx, argv, argc, 0, FORWARD_REMOVAL); /* other shards' workers may be starting, too */
     if (!gears_unregister(id, length))
         return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does",
                            (int)(length < 80 ? length : 80), id);

@@ -36,7 +36,7 @@ def test_many_first_messages_both_ways_leave_room_for_the_questions() -> None:
         for name in "ab":
             peers[name] = Peers(cast(Any, FewConnections(name, peers)))
             for verb in "RUN", "ALIVE":
-                peers[name].handle_with(verb, answer)
+                peers[name].handle_with(**{verb: answer})
         sent = [
             peers[one].send(cast(Node, type("To", (), {"id": other})), "RUN")
             for one, other in 5 * [("a", "b"), ("b", "a")]

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+import pytest
 from redis import ResponseError
 
 from shardqa.worker.frames import Type
@@ -89,6 +90,23 @@ def test_what_waits_or_runs_is_the_queue(worker: WorkerClient) -> None:
     for id in asked:
         worker.reply(id)
     assert data_of(worker, "queued")["queue"] == 0
+
+
+@pytest.mark.parametrize(("word", "runs"), [((), 3), (("ABORTPENDING",), 1)], ids=["run", "aborted"])
+def test_triggers_that_wait_in_order_end_as_events_do_where_their_registration_goes(
+    worker: WorkerClient, word: tuple[str, ...], runs: int
+) -> None:
+    code = (
+        "import asyncio\ngo = asyncio.Event()\nasync def f(r):\n    await go.wait()\nasync def end(r):\n    go.set()\n"
+    )
+    code += f"GB('CommandReader').map(f).register(trigger='ordered{runs}', inorder=True, mode='async_local')\n"
+    id = worker.register(code + f"GB('CommandReader').foreach(end).register(trigger='go{runs}', mode='async_local')")
+    asked = [worker.ask(Type.REQUEST, "default", "RG.TRIGGER", f"ordered{runs}") for _ in range(3)]
+    assert data_of(worker, f"ordered{runs}")["queue"] == 3
+    assert worker.request("RG.UNREGISTER", id, *word) == b"OK"
+    worker.request("RG.TRIGGER", f"go{runs}")
+    errors = [str(reply) for reply in map(worker.reply, asked) if isinstance(reply, Exception)]
+    assert errors == ["ERR the execution was aborted: its registration went before its turn"] * (3 - runs)
 
 
 def test_events_that_wait_are_in_the_queue(worker: WorkerClient) -> None:

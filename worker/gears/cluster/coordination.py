@@ -53,13 +53,8 @@ class Coordination:
         self._parts: dict[str, ExecutionPart] = {}  # by execution id: those at work on this shard
         # of the initiator: execution id -> node id -> its part is done
         self._finished: dict[str, dict[str, asyncio.Event]] = {}
-        self._peers.handle_with("RUN", self._on_run)
-        self._peers.handle_with("RECORDS", self._on_records)
-        self._peers.handle_with("FINISHED", self._on_finished)
-        self._peers.handle_with("READ", self._on_read)
-        self._peers.handle_with("LOST", self._on_lost)
-        self._peers.handle_with("ABORT", self._on_abort)
-        self._peers.handle_with("ALIVE", self._on_alive)
+        self._peers.handle_with(RUN=self._on_run, RECORDS=self._on_records, FINISHED=self._on_finished)
+        self._peers.handle_with(READ=self._on_read, LOST=self._on_lost, ABORT=self._on_abort, ALIVE=self._on_alive)
 
     def sessions(self) -> list[Session]:
         """Returns the sessions of executions at work on this shard."""

@@ -53,12 +53,8 @@ class Distribution:
         self._streams = streams
         self._requirements = requirements
         self._prepared: dict[str, tuple[Session, Run]] = {}  # by session id; the run of its onRegistered
-        self._peers.handle_with("REQUIRE", self._on_require)
-        self._peers.handle_with("PREPARE", self._on_prepare)
-        self._peers.handle_with("COMMIT", self._on_commit)
-        self._peers.handle_with("DISCARD", self._on_discard)
-        self._peers.handle_with("UNREGISTER", self._on_unregister)
-        self._peers.handle_with("PAUSE", self._on_pause)
+        self._peers.handle_with(REQUIRE=self._on_require, PREPARE=self._on_prepare, COMMIT=self._on_commit)
+        self._peers.handle_with(DISCARD=self._on_discard, UNREGISTER=self._on_unregister, PAUSE=self._on_pause)
 
     async def register(self, session: Session, former: str | None, run: Run) -> None:
         """Registers the registrations of a script, here and on the other masters.

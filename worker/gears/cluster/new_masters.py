@@ -28,7 +28,7 @@ class NewMasters:
         self._known: set[str] | None = None  # ids of masters; None before the first look
         self._failed: dict[str, str] = {}  # id of a master -> what was logged of it last
         self._looking = asyncio.Lock()
-        self._peers.handle_with("SESSIONS", self._on_sessions)
+        self._peers.handle_with(SESSIONS=self._on_sessions)
 
     async def look(self) -> None:
         async with self._looking:

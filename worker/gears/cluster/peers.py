@@ -55,9 +55,9 @@ class Peers:
         self._greeting: dict[str, asyncio.Lock | None] = {}  # node id -> for its first message; None: it had one
         self._handlers: dict[str, Handler] = {}
 
-    def handle_with(self, verb: str, handler: Handler) -> None:
-        assert verb not in self._handlers
-        self._handlers[verb] = handler
+    def handle_with(self, **by_verb: Handler) -> None:
+        assert not self._handlers.keys() & by_verb.keys()
+        self._handlers.update(by_verb)
 
     async def send(self, node: Node, verb: str, *arguments: Argument, patience: float = REPLY_SECONDS) -> Any:
         """Returns the reply of one peer. Raises redis.ResponseError, which names a node that did not answer."""

@@ -22,9 +22,7 @@ class ExecutionCommands:
         self._executions = executions
         self._cluster = neighbours.cluster
         self._peers = neighbours.peers
-        self._peers.handle_with("PLAN", self._on_plan)
-        self._peers.handle_with("DROP", self._on_drop)
-        self._peers.handle_with("ABORTED", self._on_abort)
+        self._peers.handle_with(PLAN=self._on_plan, DROP=self._on_drop, ABORTED=self._on_abort)
 
     def table(self) -> dict[str, RgCommand]:
         return {

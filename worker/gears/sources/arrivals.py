@@ -6,7 +6,10 @@ from shardqa.worker.gears.sources.events import Events
 from shardqa.worker.runtime import KeyEvent
 from shardqa.worker.threads import Threads
 
-LOST = "lost"  # type in an EVENT that two workers ended with
+LOST = {  # types in an EVENT that is to be counted, and not run
+    "lost": "two workers ended during its function",
+    "full": "those that wait take 256 MB already",
+}
 
 
 class Arrivals:
@@ -48,7 +51,7 @@ class Arrivals:
         registration = self._registrations.get(id)
         if registration is None:  # unregistered meanwhile
             self._events.settle(event)
-        elif event.type == LOST:
-            self._events.lost(registration, event)
+        elif event.type in LOST:
+            self._events.lost(registration, event, LOST[event.type])
         else:
             self._events.push(registration, event)

@@ -171,11 +171,9 @@ class Events:
         ids, self._settled = self._settled, []
         self._link.send_list(Type.DONE, 0, ids)
 
-    def lost(self, registration: Registration, event: KeyEvent) -> None:
+    def lost(self, registration: Registration, event: KeyEvent, why: str) -> None:
         registration.statistics.trigger()
-        registration.statistics.drop(
-            f"ERR {event.event} of {event.key!r} was dropped: two workers ended during its function"
-        )
+        registration.statistics.drop(f"ERR {event.event} of {event.key!r} was dropped: {why}")
         self.settle(event)
 
     def _done(self, line: Line, event: KeyEvent) -> None:
@@ -227,9 +225,10 @@ class Events:
 
     def _start(self, line: Line) -> None:
         line.woken = False
-        while self._is_current(line) and (events := line.take()):
+        if self._is_current(line) and (events := line.take()):  # others of the loop come between: it may hold the loop
             line.turns += 1
             self._threads.task(self._turn(line, events))
+            self._wake(line)
         if not line.queued() and not self._registrations.has(line.registration):
             self._lines.pop(id(line.registration), None)
 

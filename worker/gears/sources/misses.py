@@ -8,7 +8,7 @@ locks, so they stay in the loop's thread.
 
 import time
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -44,26 +44,21 @@ class Hosted:
             self.paused_until = time.monotonic() + POOL_SECONDS
 
 
+@dataclass(eq=False)
 class Misses:
     """The misses. `answer` runs in the loop's thread, `claim`, `forget` and `forget_session` in the leading one."""
 
-    def __init__(
-        self,
-        registrations: Registrations,
-        sessions: Sessions,
-        runs: RegistrationRuns,
-        statistics: WorkerStatistics,
-        requests: Requests,
-    ) -> None:
-        self._registrations = registrations
-        self._sessions = sessions
-        self._runs = runs
-        self._statistics = statistics
-        self._requests = requests
-        self._plain: dict[str, Hosted] = {}  # by registration id
-        self._now: Registration | None = None  # runs in a reading thread
-        registrations.listen(self._added, lambda registration: self.forget(registration.id))
-        registrations.count_queue(lambda registration: int(registration is self._now))
+    _registrations: Registrations
+    _sessions: Sessions
+    _runs: RegistrationRuns
+    _statistics: WorkerStatistics
+    _requests: Requests
+    _plain: dict[str, Hosted] = field(default_factory=dict)  # by registration id
+    _now: Registration | None = None  # runs in a reading thread
+
+    def __post_init__(self) -> None:
+        self._registrations.listen(self._added, lambda registration: self.forget(registration.id))
+        self._registrations.count_queue(lambda registration: int(registration is self._now))
 
     async def answer(self, run: Run, words: list[bytes]) -> bytes:
         """Answers a MISS: registration id, key, command, argument…"""

@@ -10,7 +10,7 @@ from typing import Any
 from shardqa.worker.gears.pipeline.chain import Chain
 from shardqa.worker.gears.pipeline.execution_list import Execution
 from shardqa.worker.gears.pipeline.plan import RunPlan
-from shardqa.worker.gears.pipeline.run import Run
+from shardqa.worker.gears.pipeline.run import FlatError, Run
 from shardqa.worker.gears.pipeline.suspension import Suspended
 from shardqa.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.worker.gears.registrations.plain_run import PlainRun, is_plain
@@ -97,6 +97,9 @@ class RegistrationRuns:
         self._running[registration.id] += 1
         try:
             async with self._turns.setdefault(registration.id, asyncio.Lock()):
+                if registration.is_dropped:
+                    registration.statistics.abort()
+                    raise FlatError("ERR the execution was aborted: its registration went before its turn")
                 yield
         finally:
             self._running[registration.id] -= 1
