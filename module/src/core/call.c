@@ -334,35 +334,40 @@ static bool open_frame(const struct frame *frame, struct frame_list *list, struc
            *calls <= MAX_CALLS;
 }
 
-/* All commands of a CALL frame in order. One CALLED frame answers them together. */
+/* Answers the commands in order: with `nobody`, why they have no rights, by a check, or by a run. */
+static bool answer_each(struct frame_list *list, long long calls, bool checks, const char *nobody,
+                        const struct rights *rights, struct buffer *replies) {
+    while (calls-- > 0) {
+        struct call call;
+        if (!read_call(list, &call)) return false;
+        if (nobody)
+            resp_add_error(replies, nobody);
+        else if (checks)
+            check_one(&call, rights, replies);
+        else
+            run_one(&call, rights, replies);
+        free_call(&call);
+    }
+    return true;
+}
+
+/* All commands of a CALL frame. One CALLED frame answers them together. */
 bool call_run(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes context;
     struct buffer replies = {0};
     struct rights rights;
-    const char *nobody = NULL; /* why these calls have no rights */
+    const char *nobody = NULL;
     long long flags, calls;
-    bool valid = open_frame(frame, &list, &context, &flags, &calls);
-    if (!valid) return false;
+    if (!open_frame(frame, &list, &context, &flags, &calls)) return false;
     link_leave_room(&replies);
     if (rights_open(&context, &rights, &nobody)) nobody = NULL;
     if (flags >= SECTION_FIRST && (uint64_t)flags != shardqa.section) nobody = SECTION_CLOSED;
-    if (context.length > 0 && context.data[0] == 'q')
-        shardqa.quiet = (struct frame_bytes){.data = context.data + 1, .length = context.length - 1};
-    shardqa.nested = context.length > 0 && context.data[0] == 'n';
+    char kind = context.length > 0 ? context.data[0] : 0;
+    if (kind == 'q') shardqa.quiet = (struct frame_bytes){.data = context.data + 1, .length = context.length - 1};
+    shardqa.nested = kind == 'n';
     shardqa.calling++;
-    for (long long i = 0; valid && i < calls; i++) {
-        struct call call;
-        valid = read_call(&list, &call);
-        if (!valid) break;
-        if (nobody)
-            resp_add_error(&replies, nobody);
-        else if (flags == CALLS_CHECK)
-            check_one(&call, &rights, &replies);
-        else
-            run_one(&call, &rights, &replies);
-        free_call(&call);
-    }
+    bool valid = answer_each(&list, calls, flags == CALLS_CHECK, nobody, &rights, &replies);
     shardqa.calling--;
     shardqa.quiet = (struct frame_bytes){0};
     shardqa.nested = false;

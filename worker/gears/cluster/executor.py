@@ -60,8 +60,10 @@ class Executor:
             enter(run)
             try:
                 future.set_result(list(await self.run(session, run, plan)))
+            except asyncio.CancelledError:
+                future.set_exception(RuntimeError("the run was aborted"))
             except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the run
-                future.set_exception(RuntimeError("the run was aborted") if _is_cancel(error) else error)
+                future.set_exception(error)
             finally:
                 if around is not None:
                     around.release()
@@ -102,7 +104,3 @@ class AwaitableRun:
     def result(self) -> list[Any]:
         """Waits for the value, in a thread that may."""
         return self._done.result()
-
-
-def _is_cancel(error: BaseException) -> bool:
-    return isinstance(error, asyncio.CancelledError)

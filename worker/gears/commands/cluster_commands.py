@@ -20,11 +20,8 @@ class ClusterCommands:
         return {
             "RG.INFOCLUSTER": RgCommand(self._info),
             "RG.REFRESHCLUSTER": RgCommand(self._refresh),
-            "RG._PEER": RgCommand(self._receive, 0, None, binary=True),
+            "RG._PEER": RgCommand(lambda _, arguments: self._peers.receive(arguments), 0, None, binary=True),
         }
-
-    async def _receive(self, _run: Run, arguments: list[bytes]) -> bytes:
-        return await self._peers.receive(arguments)
 
     async def _info(self, _run: Run, _words: list[str]) -> bytes:
         cluster = self._cluster

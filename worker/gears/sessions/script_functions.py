@@ -92,8 +92,8 @@ def own(threads: Threads, log: Callable[..., None]) -> dict[str, Any]:
         "runCoroutine": run_coroutine,
         "gearsFuture": gears_future,
         "createFuture": PlainFuture,
-        "setFutureResults": set_future_results,
-        "setFutureException": set_future_exception,
+        "setFutureResults": lambda future, result: future.set(result),
+        "setFutureException": lambda future, error: future.fail(error),
         "getGearsSession": current,
         "setGearsSession": enter,
     }
@@ -167,14 +167,6 @@ def gears_future() -> GearsFuture:
         why = "Future object can only be created inside certain execution steps: in the function that returns it"
         raise RuntimeError(f"{why}; createFuture() makes one for any coroutine")
     return GearsFuture()
-
-
-def set_future_results(future: PlainFuture, result: Any) -> None:
-    future.set(result)
-
-
-def set_future_exception(future: PlainFuture, error: Any) -> None:
-    future.fail(error)
 
 
 def is_in_atomic_block() -> bool:

@@ -59,9 +59,6 @@ class Sessions:
             if not self._is_taken(id) and self._registry.executions.get(id) is None:
                 return id
 
-    def _id_of(self, _registration: Registration) -> str:
-        return self.new_id()
-
     def __iter__(self) -> Iterator[Session]:
         return iter(self._sessions.values())
 
@@ -69,7 +66,7 @@ class Sessions:
         return self._sessions.get(id)
 
     def make(self, id: str, rights: Rights, code: str, next_id: NextId | None = None) -> Session:
-        session = Session(id, rights, code, next_id or self._id_of, self.host)
+        session = Session(id, rights, code, next_id or (lambda _: self.new_id()), self.host)
         around = self._sessions.get(around_of(id)) if BESIDE in id else None
         if around is None:
             session.names = self._names_of(session)
