@@ -96,12 +96,12 @@ TOOLS  := toolchain/tests
 # shows its progress, the others their output when they end.
 AT_ITS_END = log=$$(mktemp); $(1) >$$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
-test: setup-test format ## set up and run the tests of every house, JOBS=6 at once
+test: setup-test format ## set up and run the tests of every house, JOBS=6 at once beside the toolchain's
 	@$(MAKE) -s -j3 test-nodes test-units test-tools
 
 .PHONY: test-nodes test-units test-tools
 test-nodes:
-	@$(PYTEST) -n $(shell expr $(JOBS) - 2 \| 1) -m 'not slow' --durations=10 $(addprefix --ignore=,$(UNITS) $(TOOLS))
+	@$(PYTEST) -n $(shell expr $(JOBS) - 1 \| 1) -m 'not slow' --durations=10 $(addprefix --ignore=,$(UNITS) $(TOOLS))
 
 test-units:
 	@$(call AT_ITS_END,$(PYTEST) -n 1 -m 'not slow' --durations=10 $(UNITS))
