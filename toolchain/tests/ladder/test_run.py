@@ -54,7 +54,7 @@ def test_padding_changes_no_answer(tmp_path: Path) -> None:
 def test_a_process_that_dies_says_its_last_words() -> None:
     words = ["shardqa_toolchain.ladder.worker", "no JSON"]
     with Process(words) as process, pytest.raises(SetupError, match=r"ended with 1: .*JSONDecodeError"):
-        process.first_answer()
+        _ = process.first_answer
 
 
 def test_the_longest_bar_is_the_largest_value_and_nothing_has_none() -> None:

@@ -1,5 +1,6 @@
 """Processes of a step: started, asked over their pipes, and what one that dies had to say."""
 
+import functools
 import json
 import os
 import subprocess
@@ -63,6 +64,7 @@ class Process:
             raise self._fault()
         return json.loads(line)
 
+    @functools.cached_property
     def first_answer(self) -> float:
         """Seconds from its start to its first answer; raises SetupError when it dies first."""
         return float(self.message()["first_answer"]) - self._began

@@ -14,6 +14,7 @@ from shardqa import machine
 from shardqa_toolchain.ladder import cache, servers
 from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.ladder.steps import Networks, Step, cores, draw, networks, steps, words_of
+from shardqa_toolchain.ladder.worker import Job
 from shardqa_toolchain.measure import readings
 from shardqa_toolchain.picture import Panel, bars
 
@@ -97,26 +98,32 @@ def _measured(ladder: Sequence[Step], timed: Path, settings: Settings, report: R
     rounds: dict[str, list[list[dict[str, Any]]]] = {step.name: [] for step in ladder}
     for number in range(settings.rounds):
         with ExitStack() as stack:
-            begun = {step.name: _begun(step, stack) for step in ladder} if settings.quick else {}
+            begun: dict[tuple[Job, ...], list[Process]] = {}
+            for jobs in {_unpadded(step) for step in ladder} if settings.quick else ():  # torch takes seconds to load
+                begun[jobs] = _begun(jobs, stack)
             for step in ladder[:: -1 if number % 2 else 1]:
                 report(f"round {number + 1} of {settings.rounds}: {step.name}")
                 with ExitStack() as alone:
-                    processes = begun.get(step.name) or _begun(step, alone)
-                    rounds[step.name].append(_run(processes, timed, settings.seconds))
+                    processes = begun.get(_unpadded(step)) or _begun(step.jobs, alone)
+                    rounds[step.name].append(_run(processes, timed, settings.seconds, step.jobs[0].padded_to))
     return [
         replace(_rung(step.name, step.what, rounds[step.name]), file=step.file.stat().st_size / 1e6) for step in ladder
     ]
 
 
-def _begun(step: Step, stack: ExitStack) -> list[Process]:
-    return [stack.enter_context(Process(words_of(job), job.threads, job.core)) for job in step.jobs]
+def _unpadded(step: Step) -> tuple[Job, ...]:
+    return tuple(replace(job, padded_to=0) for job in step.jobs)
 
 
-def _run(processes: Sequence[Process], questions: Path, seconds: float) -> list[dict[str, Any]]:
+def _begun(jobs: Sequence[Job], stack: ExitStack) -> list[Process]:
+    return [stack.enter_context(Process(words_of(job), job.threads, job.core)) for job in jobs]
+
+
+def _run(processes: Sequence[Process], questions: Path, seconds: float, padded_to: int) -> list[dict[str, Any]]:
     """Returns the reports of a step's processes, all having answered at once."""
-    starts = [process.first_answer() for process in processes]
+    starts = [process.first_answer for process in processes]
     for process in processes:
-        process.tell([str(questions), seconds])
+        process.tell([str(questions), seconds, padded_to])
     return [{**process.message(), "start": start} for process, start in zip(processes, starts, strict=True)]
 
 
@@ -140,7 +147,8 @@ def _scored(rung: Rung, step: Step, questions: Path, report: Report) -> Rung:
         return rung
     report(f"scoring: {step.name}")
     with ExitStack() as stack:
-        return replace(rung, f1=_run(_begun(step, stack)[:1], questions, 0.0)[0]["f1"])
+        one = _begun(step.jobs[:1], stack)
+        return replace(rung, f1=_run(one, questions, 0.0, step.jobs[0].padded_to)[0]["f1"])
 
 
 def _factors(rungs: Sequence[Rung]) -> tuple[Rung, ...]:

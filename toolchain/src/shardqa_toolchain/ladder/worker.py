@@ -1,8 +1,8 @@
 """One step's process (``python -m shardqa_toolchain.ladder.worker JOB``): its own memory, start and threads.
 
 stdout: ``{"first_answer": ..}``, the monotonic clock's time of it, then a line for each line of stdin, which names a
-file of questions and the seconds to answer them for. Libraries are imported where they are used: a process pays for
-what its step needs alone.
+file of questions, the seconds to answer them for, and the tokens of every row. Libraries are imported where they are
+used: a process pays for what its step needs alone.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def main() -> None:
     answered(run, rows_of[job.questions][0], job.padded_to)
     say(out, {"first_answer": time.monotonic()})
     for line in sys.stdin:
-        questions, seconds = json.loads(line)
+        questions, seconds, padded_to = json.loads(line)
         if questions not in rows_of:
             rows_of[questions] = readings(Path(job.folder), Path(questions))
-        say(out, timed(run, rows_of[questions], job.padded_to, seconds))
+        say(out, timed(run, rows_of[questions], padded_to, seconds))
 
 
 def say(out: Any, message: dict[str, Any]) -> None:
