@@ -334,7 +334,7 @@ static bool open_frame(const struct frame *frame, struct frame_list *list, struc
            *calls <= MAX_CALLS;
 }
 
-/* Answers the commands in order: with `nobody`, why they have no rights, by a check, or by a run. */
+/* Answers the commands in order: with `nobody` (they have no rights), by a check, or by a run. */
 static bool answer_each(struct frame_list *list, long long calls, bool checks, const char *nobody,
                         const struct rights *rights, struct buffer *replies) {
     while (calls-- > 0) {
