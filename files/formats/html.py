@@ -3,11 +3,13 @@
 Parsed by selectolax' lexbor, which takes any soup a browser takes.
 """
 
+import functools
 import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -47,18 +49,8 @@ HEADED = (  # panels that a script of the page opens: what names them stands rig
     "[class*=toggle], [class*=trigger], [class*=header], [class*=title], [class*=accordion], [class*=collaps], "
     ":has(> :is(h2, h3, h4, h5, h6, button, [role=button]))) + :is(div, dd, section, ul)"
 )
-NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
-    ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
-    ".headerlink, .footer, #footer, #banner, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, .docnav, "
-    "#searchbox, .search-form, .nosearch, table.head, table.foot"
-)
-ASIDES = {
-    "contents": ".toc, .toctree-wrapper, .table-of-contents, .contents, .shortcontents, .element-contents, #toc, "
-    "#table-of-contents, [role=doc-toc]",
-    "index": ".indextable, .genindextable, .modindextable, .genindex-jumpbox, .indexdiv, [class^=index-], "
-    "[role=doc-index]",
-    "licence": ".legalnotice",
-}
+NAVIGATION, ASIDES = "navigation", ("contents", "index", "licence")  # the latter are kept, and not searched
+AROUND_TEXT = Path(__file__).with_name("boilerplate.tsv")  # what generators write there
 WAYS = re.compile(
     r"\W*(?:prev(?:ious)?|next|up|home|top|back|contents|index|previous page|next page|table of contents)\W*",
     re.IGNORECASE,
@@ -137,6 +129,13 @@ def compose(html: str, composer: Composer) -> str:
     return title
 
 
+@functools.cache
+def written(kind: str) -> str:
+    """Returns the selectors of one kind of boilerplate."""
+    rows = [line.split("\t") for line in AROUND_TEXT.read_text("ascii").splitlines()[1:]]
+    return ", ".join(selector for of, _, selector in rows if of == kind)
+
+
 def _add_answers(composer: Composer, tree: LexborHTMLParser) -> None:
     """Adds the answers that a page has for search engines (schema.org's FAQPage) and does not show."""
     shown = " ".join(composer.text.split())
@@ -161,7 +160,7 @@ def _clean(main: LexborNode, opened: set[str]) -> list[str]:
     for node in main.css(FILLED):
         options = [BLANKS.sub(" ", option.text(deep=True)).strip() for option in node.css("option[selected]")]
         node.replace_with(node.attributes.get("value") or ", ".join(options))
-    for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
+    for node in reversed(main.css(f"{BOILERPLATE}, {written(NAVIGATION)}")):
         if not _is_main(node, main) and not _is_page(node, main):
             node.decompose()
     _drop(_around(main), main)
@@ -315,7 +314,7 @@ def _above(node: LexborNode) -> Iterator[LexborNode]:
 
 def _asides(main: LexborNode) -> dict[int, str]:
     """Returns the asides (text that is kept and not searched), by their nodes' numbers."""
-    kinds = {node.mem_id: kind for kind, selector in ASIDES.items() for node in main.css(selector)}
+    kinds = {node.mem_id: kind for kind in ASIDES for node in main.css(written(kind))}
     inner: set[int] = set()
     for node in main.css("ul, ol, dl"):
         if node.mem_id in inner:

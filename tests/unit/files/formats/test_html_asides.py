@@ -1,5 +1,7 @@
 """Parts of pages around their text: dropped where it only leads on, marked where it is contents or an index."""
 
+import re
+
 import pytest
 
 from shardqa.files.composer import Composer
@@ -22,6 +24,24 @@ NESTED = (
 ALL_OF_IT = (
     '<div><main><h1>Boats</h1><p>Text.</p><a href="#a">¶</a></main><a href="a">Prev</a> <a href="b">Next</a></div>'
 )
+
+
+def part(selector: str) -> str:
+    """An element that a row's selector takes, with words in it."""
+    tag, mark, name = re.fullmatch(r"(\w*)([.#]|\[\w+\^?=)([\w-]+)\]?", selector).groups()  # type: ignore[union-attr]
+    attribute = {".": "class", "#": "id"}.get(mark) or mark.strip("[^=")
+    words = "<tr><td>Boats ahead" if tag == "table" else "Boats ahead"
+    return f'<{tag or "div"} {attribute}="{name}">{words}</{tag or "div"}>'
+
+
+@pytest.mark.parametrize("row", html.AROUND_TEXT.read_text("ascii").splitlines()[1:])
+def test_what_a_generator_writes_around_a_text_is_dropped_or_an_aside(row: str) -> None:
+    kind, _, selector = row.split("\t")
+    composer = Composer()
+    html.compose(f"<body><p>The ferry sails.</p>{part(selector)}<p>It is red.</p>", composer)
+    dropped = "The ferry sails.\n\nIt is red."
+    assert composer.text == (dropped if kind == html.NAVIGATION else dropped.replace("\n\n", "\n\nBoats ahead\n\n"))
+    assert kind == html.NAVIGATION or kind in [place.aside for _, place in composer.marks]
 
 
 @pytest.mark.parametrize("page", [SPHINX, TABLE, PLAIN, TRAIL, TONGUES, NESTED, ALL_OF_IT])
