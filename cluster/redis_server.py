@@ -75,7 +75,8 @@ def start(config: NodeConfig, server: Path) -> ProcessId:
     identity = identify(process.pid)
     if identity is None:
         process.wait()
-        raise start_failed(config)
+        log = last_lines(config.folder)
+        raise SetupError(f"redis-server on port {config.port} ended at once; its log says: {log}")
     _reap_later(process)
     return identity
 
@@ -108,10 +109,6 @@ def _reap_later(process: "subprocess.Popen[bytes]") -> None:
 def reap() -> None:
     """Collects the exit codes of nodes of this process that have ended."""
     _started[:] = [p for p in _started if p.poll() is None]
-
-
-def start_failed(config: NodeConfig) -> SetupError:
-    return SetupError(f"redis-server on port {config.port} ended at once; its log says: {last_lines(config.folder)}")
 
 
 def last_lines(folder: Path) -> str:

@@ -3,25 +3,32 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from pydantic import ValidationError
 
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
-from tests.api.conftest import Fields, OpenPage, Put, Server, StartApi, problem
+from tests.api.conftest import Fields, OpenPage, Put, Server, StartApi, problem, running_api
 
 MILL = "Ada Holm built the mill in 1871."
 OLD = "It was sold in 1902."
 
 
+@pytest.fixture(scope="module")
+def open_api(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("open")
+    with running_api(folder, redis=cluster.seed(), timeout=30, http_openings="openai,feedback") as server:
+        yield server
+
+
 @pytest.fixture
-def api(start_api: StartApi, cluster: LocalCluster, corpus: str) -> Server:
-    server = start_api(redis=cluster.seed(), timeout=30, http_openings="openai,feedback")
-    with server.client() as http:
+def api(open_api: Server, corpus: str) -> Server:
+    with open_api.client() as http:
         document = {"id": "a mill", "text": f"{MILL} {OLD}", "title": "The mill", "metadata": {"year": 1871}}
         assert http.post(f"/v1/documents?corpus={corpus}", json=document).status_code == 201
-    return server
+    return open_api
 
 
 def chat(corpus: str, question: object, **others: object) -> Fields:

@@ -1,6 +1,7 @@
 """Pages of other sites, in a real browser: those of named origins may use the API, all others may not."""
 
 import gzip
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from starlette.routing import Route
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from tests.api.browser import Watched
-from tests.api.conftest import Serve, Server, StartApi, problem
+from tests.api.conftest import Server, problem, running_api, running_app
 from tests.unit.house import ROOT
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ async ([url, corpus]) => {
 """
 
 
-@pytest.fixture
-def elsewhere(serve: Serve) -> Server:
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Server]:
     """A site with one page, and one that has the search box of an API."""
 
     async def page(request: Request) -> Response:
@@ -55,13 +56,16 @@ def elsewhere(serve: Serve) -> Server:
         policy = f"default-src 'none'; script-src {api}; connect-src {api}; style-src 'self'"
         return HTMLResponse(html, headers={"Content-Security-Policy": policy})
 
-    return serve(Starlette(routes=[Route("/", page), Route("/box", box)]))
+    with running_app(Starlette(routes=[Route("/", page), Route("/box", box)])) as server:
+        yield server
 
 
-@pytest.fixture
-def open_api(start_api: StartApi, cluster: LocalCluster, elsewhere: Server) -> Server:
+@pytest.fixture(scope="module")
+def open_api(cluster: LocalCluster, elsewhere: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An API for the page that is elsewhere."""
-    return start_api(redis=cluster.seed(), timeout=30, http_origins=f"https://app.example, {elsewhere.url}/")
+    origins = f"https://app.example, {elsewhere.url}/"
+    with running_api(tmp_path_factory.mktemp("open"), redis=cluster.seed(), timeout=30, http_origins=origins) as server:
+        yield server
 
 
 def run(browser: "Browser", site: Server, script: str, *arguments: str) -> Any:

@@ -8,7 +8,7 @@ import typer
 from shardqa.cli import foreground, service
 from shardqa.cli.connection import DEFAULT_DATA
 from shardqa.cli.options import DataOption, JsonOption
-from shardqa.cli.output import print_json, report, say
+from shardqa.cli.output import report, say
 from shardqa.cluster.local import ClusterOptions
 
 ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 for a new cluster.", show_default=False)]
@@ -49,7 +49,11 @@ def up(
     Example: shardqa up --shards 3 --replicas 1 --port 7000 --http 8080
     """
     options = ClusterOptions(data, shards, replicas, port, threads, share_models)
-    when_ready = _print_ready if as_json else _say_ready
+
+    def when_ready(running: service.Service) -> None:
+        line = f"ready: Redis Cluster at {running.cluster.seed()}, page and API at {running.page}"
+        report(as_json, described(running), line)
+
     if detach:
         when_ready(service.start(options, http, say))
     else:
@@ -87,11 +91,3 @@ def described(running: service.Service) -> dict[str, Any]:
     cluster = running.cluster
     nodes = [{"port": node.port, "folder": str(cluster.data / node.folder)} for node in cluster.state.nodes]
     return {"redis": cluster.seed(), "page": running.page, "data": str(cluster.data), "nodes": nodes}
-
-
-def _print_ready(running: service.Service) -> None:
-    print_json(described(running))
-
-
-def _say_ready(running: service.Service) -> None:
-    say(f"ready: Redis Cluster at {running.cluster.seed()}, page and API at {running.page}")
