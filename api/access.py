@@ -61,12 +61,8 @@ class Access:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-request-id", request_id.encode()),
-                    *RAW_HEADERS,
-                    *_rate_limit(scope),
-                ]
+                own = [(b"x-request-id", request_id.encode()), *RAW_HEADERS, *_rate_limit(scope)]
+                message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
         self.metrics.in_flight.inc()

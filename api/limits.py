@@ -160,7 +160,7 @@ class Limits:
 
     def _check_place(self, body_left: bool) -> None:
         if self.serving >= self.concurrency:
-            raise _Refused(TooManyRequests(f"{self.serving} requests run, {self.concurrency} at most"), body_left)
+            raise _Refused(TooManyRequests(f"{self.serving} requests run, of {self.concurrency}"), body_left)
 
     @contextmanager
     def _budget(self, scope: Scope) -> Iterator["_Budget"]:

@@ -88,11 +88,9 @@ def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: se
     if asked is None or len(extents) < len(cells):
         return []
     ends = [*(first for first, _, _ in extents[1:]), extents[-1][2]]
-    return [
-        (first, begin if told[n] else end)
-        for n, ((first, begin, _), end) in enumerate(zip(extents, ends, strict=True))
-        if n != asked
-    ]
+    parts = zip(told, extents, ends, strict=True)
+    ranges = [(first, begin if is_told else end) for is_told, (first, begin, _), end in parts]
+    return ranges[:asked] + ranges[asked + 1 :]
 
 
 def _unnamed(text: str, row: int, cells: Cells, terms: set[str], kind: set[str]) -> list[tuple[int, int]]:

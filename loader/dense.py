@@ -56,7 +56,6 @@ async def remove(engine: Engine) -> list[str]:
     """Removes the encoder from every master, for good; returns those that had it. Vectors stay, unused."""
     shards = (await preparation.register(engine)).shards
     await engine.shards.by_key(keys.NO_ENCODER, "SET", "removed")
-    counts = await asyncio.gather(
-        *(engine.shards.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
-    )
+    unlinks = [engine.shards.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards]
+    counts = await asyncio.gather(*unlinks)
     return [str(node.name) for (node, _), count in zip(shards, counts, strict=True) if int(count)]

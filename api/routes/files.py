@@ -94,9 +94,8 @@ async def put_file(
 async def get_file(name: Name, request: Request, state: Shared, corpus: Corpus = None) -> Response:
     """The file that a document was read from, as it was uploaded or ingested. 404 where none is kept."""
     document, content = await state.engine.documents.file(state.corpus_of(corpus), name)
-    disposition = (
-        f"attachment; filename*=UTF-8''{quote(name_of(document.id, document.origin).rpartition('/')[2], safe='')}"
-    )
+    own = name_of(document.id, document.origin).rpartition("/")[2]
+    disposition = f"attachment; filename*=UTF-8''{quote(own, safe='')}"
     return revalidated(request, content, {"Content-Disposition": disposition, **PRIVATE}, "application/octet-stream")
 
 

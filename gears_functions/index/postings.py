@@ -126,10 +126,8 @@ class Postings:
         order = np.argsort(stream, kind="stable").astype(np.int32)
         bounds = np.searchsorted(stream[order], np.arange(len(self._places) + 1))
         copy = Postings()
-        copy._stream, copy._owners = (
-            array("i", stream.tobytes()),
-            array("i", owners[is_alive].astype(np.int32).tobytes()),
-        )
+        copy._stream = array("i", stream.tobytes())
+        copy._owners = array("i", owners[is_alive].astype(np.int32).tobytes())
         starts = np.searchsorted(owners[is_alive], np.arange(np.count_nonzero(slots != NOBODY) + 1))
         copy._starts = array("i", starts.astype(np.int32).tobytes())
         for term, number in self._numbers.items():

@@ -69,10 +69,8 @@ def restore_(
         if as_json:
             return print_json({"path": str(file), "about": about, "records": counts})
         shards = counted(about["shards"], "shard")
-        return out.print(
-            f"{file} is whole: {_held(counts)}; made {about['made']} by shardqa {about['shardqa']} of {shards}",
-            markup=False,
-        )
+        made = f"made {about['made']} by shardqa {about['shardqa']} of {shards}"
+        return out.print(f"{file} is whole: {_held(counts)}; {made}", markup=False)
     settings = target.settings(timeout=PUT_SECONDS)
     return _report(file, with_engine(settings, lambda one: restore(one, file, merge, adopt, without or ())), as_json)
 

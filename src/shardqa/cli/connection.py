@@ -48,11 +48,7 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
         name = ".".join(map(str, first["loc"]))
         if not name:  # of several together, among them a password
             raise WrongSetting(first["msg"].removeprefix("Value error, ")) from None
-        remedy = (
-            "see 'shardqa COMMAND --help'"
-            if name in values
-            else f"correct SHARDQA_{name.upper()} or the settings' file"
-        )
+        remedy = "see 'shardqa COMMAND --help'" if name in values else f"correct SHARDQA_{name.upper()} or the file"
         raise WrongSetting(f"{name}={first.get('input')!r}: {first['msg']}; {remedy}") from None
     except (ValueError, FileNotFoundError) as error:
         raise WrongSetting(str(error)) from None

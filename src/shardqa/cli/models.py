@@ -19,10 +19,7 @@ app = typer.Typer(name="models", help="Store models on a cluster.", no_args_is_h
 @on_cluster
 def push(
     target: Target,
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A reader's folder. Before FILE: the name of its model in the cluster."),
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A reader's folder; with FILE: its model's name.")],
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, .pt (TorchScript), .tflite.")
     ] = None,

@@ -27,11 +27,8 @@ def overview() -> None:
         names = ", ".join(f"{one.name} ({least}{counted(one.documents, 'document')})" for one in corpora)
         state = f"the cluster at {settings.redis} has {names or 'no documents yet'}"
         corpus = corpora[0].name if corpora else "NAME"
-        steps = [
-            (f"shardqa ask QUESTION --corpus {corpus}", "asks"),
-            (f"shardqa ingest FOLDER --corpus {corpus}", "adds"),
-            ALL,
-        ]
+        where = f"--corpus {corpus}"
+        steps = [(f"shardqa ask QUESTION {where}", "asks"), (f"shardqa ingest FOLDER {where}", "adds"), ALL]
     width = max(len(command) for command, _ in steps)
     print(f"shardqa {shardqa.__version__}: question answering inside Redis Cluster\n{state}\n")
     print("\n".join(f"  {command:<{width}}  {what}" for command, what in steps))

@@ -28,17 +28,18 @@ def prepare(
 
 
 def tell(outcome: preparation.Prepared, as_json: bool) -> None:
+    reader, registered, stored, encoder = (
+        outcome.reader.name,
+        outcome.registered,
+        outcome.stored,
+        outcome.encoder_stored,
+    )
     report(
         as_json,
-        {
-            "reader": outcome.reader.name,
-            "registered": outcome.registered,
-            "stored": outcome.stored,
-            "encoder_stored": outcome.encoder_stored,
-        },
-        f"functions registered on: {', '.join(outcome.registered) or 'none, they were there'}",
-        f"reader {outcome.reader.name} stored on: {', '.join(outcome.stored) or 'none, it was there'}",
-        *([f"encoder stored on: {', '.join(outcome.encoder_stored)}"] if outcome.encoder_stored else []),
+        {"reader": reader, "registered": registered, "stored": stored, "encoder_stored": encoder},
+        f"functions registered on: {', '.join(registered) or 'none, they were there'}",
+        f"reader {reader} stored on: {', '.join(stored) or 'none, it was there'}",
+        *([f"encoder stored on: {', '.join(encoder)}"] if encoder else []),
     )
 
 

@@ -102,9 +102,8 @@ class AsyncClient:
         self, question: str, corpus: CorporaChoice = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return await self._send(
-            calls.search(http.Search.model_construct(question=question, corpus=corpus, limit=limit), filter)
-        )
+        request = http.Search.model_construct(question=question, corpus=corpus, limit=limit)
+        return await self._send(calls.search(request, filter))
 
     async def explain(
         self, question: str, corpus: CorporaChoice = None, k: int | None = None, *, filter: Filter | None = None
@@ -124,9 +123,8 @@ class AsyncClient:
         metadata: Mapping[str, Any] | None = None,
     ) -> Ingested:
         """Puts one document, and returns when it can be asked about; without an id, the text's hash is it."""
-        new = http.NewDocument(
-            text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {})
-        )
+        more = dict(metadata or {})
+        new = http.NewDocument(text=text, id=id, corpus=corpus, title=title, source=source, metadata=more)
         return await self._send(calls.add(new))
 
     async def add_many(

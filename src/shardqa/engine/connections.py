@@ -369,9 +369,8 @@ class Shards:
 
     async def _look_once(self) -> None:
         manager = self._cluster.nodes_manager
-        others = [
-            (host, port) for host, port in self._settings.addresses if f"{host}:{port}" not in manager.startup_nodes
-        ]
+        known = manager.startup_nodes
+        others = [(host, port) for host, port in self._settings.addresses if f"{host}:{port}" not in known]
         await manager.initialize(additional_startup_nodes_info=others)
 
     async def _refresh(self) -> None:

@@ -79,10 +79,8 @@ class Together:
                     parts.add(corpus, n, keys.doc(corpus, document.id), words_of(document, replace))
         whole = [part for part in parts.whole() if len(part.sent) > 1]
         for part, outcomes_of_part in zip(whole, await asyncio.gather(*map(self._put_part, whole)), strict=True):
-            for n, outcome in zip(part.numbers, outcomes_of_part, strict=True):
-                outcomes[n] = (
-                    outcome if not isinstance(outcome, list) else _ingested(part.corpus, documents[n], outcome)
-                )
+            for n, one in zip(part.numbers, outcomes_of_part, strict=True):
+                outcomes[n] = _ingested(part.corpus, documents[n], one) if isinstance(one, list) else one
         return outcomes
 
     async def _put_part(self, part: "_Part") -> list[Any]:
