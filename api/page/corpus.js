@@ -251,6 +251,7 @@ async function add(files, ocr = false) {
   byId("left").replaceChildren(...said.flatMap((one, n) => (n > 0 ? ["; ", ...one] : one)));
 }
 
+byId("find").value = new URLSearchParams(location.search).get("find") ?? "";
 byId("find").addEventListener("input", show);
 byId("sort").addEventListener("change", show);
 byId("files").addEventListener("change", ({ target }) => {

@@ -235,13 +235,16 @@ function head(found, answer) {
   ]);
   const place = answer ? placeAt(found, answer.start) : null;
   const [length, link] = [count([...found.text].length), make("a", { href: `/corpus/${corpus}` }, corpus)];
+  const file = found.places[0]?.[1].row ? found.id.split("/").slice(0, -1).join("/") : ""; // of which this is a row
+  const find = `/corpus/${corpus}?${new URLSearchParams({ find: file })}`;
+  const rows = file ? make("a", { href: find }, "All rows of ", foreign(file)) : null;
   return make(
     "div",
     { class: "head" },
     make("h1", { dir: "auto" }, found.title || found.id),
     make("p", { class: "quiet" }, foreign(found.id), ` · ${length} characters in `, link),
     place ? make("p", {}, "The answer stands at ", placeOf(place), ".") : null,
-    make("p", { class: "ways" }, found.has_file ? downloader(found) : null, source(found)),
+    make("p", { class: "ways" }, rows, found.has_file ? downloader(found) : null, source(found)),
     extra.length > 0 ? make("dl", { class: "meta" }, extra.flat()) : null,
   );
 }

@@ -299,6 +299,11 @@ def test_rows_of_a_file_are_one_line_and_what_is_ticked_is_removed(
     page.get_by_role("button", name="boats.csv (3)").click()
     page.get_by_role("link", name="boats.csv, row 4").wait_for()
     assert page.locator("tbody tr").count() == 5
+    page.get_by_role("link", name="boats.csv, row 4").click()
+    page.get_by_role("link", name="All rows of boats.csv").click()
+    page.get_by_role("button", name="boats.csv (3)").wait_for()
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_label("Find").fill("")
     page.get_by_label("Select boats.csv", exact=True).check()
     for word in ("Undo", None):
         page.get_by_role("button", name="Remove 3 documents").click()
