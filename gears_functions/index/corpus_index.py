@@ -163,10 +163,8 @@ class Index:
         """Returns how many passages that `view` shows have vectors, by encoder."""
         if not view:
             return self.table.vectors.counts()
-        mask = self._of_filter(view).mask
-        counts = {
-            one: int(np.count_nonzero(mask[self.table.vectors.slots(one)])) for one in self.table.vectors.counts()
-        }
+        mask, vectors = self._of_filter(view).mask, self.table.vectors
+        counts = {one: int(np.count_nonzero(mask[vectors.slots(one)])) for one in vectors.counts()}
         return {encoder: count for encoder, count in counts.items() if count}
 
     def without_vector(self, encoder: str, limit: int) -> list[str]:

@@ -47,9 +47,8 @@ def show(target: Target, context: typer.Context, as_json: JsonOption = False, co
     """
     settings = target.settings(corpus=corpus)
     names = ("redis", "user", "password", "corpus")
-    options = {
-        name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
-    }
+    sources = {name: context.get_parameter_source(name) for name in names}
+    options = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
     parts = address.parse(target.redis or str(_file().get("redis", "")))
     of_url = {name for name in ("user", "password") if getattr(parts, name) is not None}  # by redis:// and rediss://
     rows = [_setting(settings, name, options, of_url) for name in Settings.model_fields]
