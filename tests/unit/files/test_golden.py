@@ -11,7 +11,7 @@ from shardqa.schema import Document
 from tests.golden_files import FOLDER, Line, files, lines
 
 LINES = lines()
-Read = dict[str, list[Document | Skipped | Lost | Textless]]
+Read = dict[str, list[Item]]
 
 
 @pytest.fixture(scope="module")
