@@ -11,6 +11,8 @@ from shardqa.schema import Document
 
 key: ContextVar[ApiKey | None] = ContextVar("key")
 """The key of a request that has passed the gate; None where no key is needed. Nobody else has an engine."""
+client: ContextVar[str] = ContextVar("client", default="")
+"""Whom shares of a request are counted under: its key, or its address where no key is needed."""
 
 
 def may_use(corpus: str) -> bool:

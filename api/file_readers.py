@@ -1,5 +1,7 @@
 """Reads what people upload in processes of its own, few at once, each with a deadline and a bound on memory.
 
+A client has half of the places at most, so that files of one that take long leave room for the others'.
+
 A process reads one file and ends, so that none meets another's; it is forked from a server that has the readers' names
 loaded, in some 30 ms. One event loop.
 """
@@ -11,12 +13,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
+from shardqa.api import bearer
 from shardqa.files import formats, reader_process
 from shardqa.files.reader_process import MEMORY, OCR_TIMES, SECONDS, ReaderProcess
 from shardqa.files.source_file import Item, Recognized, SourceFile
 
-PROCESSES = 2  # at once, of one API process; more files wait
+PROCESSES = 2  # at once, of one client; all clients of an API process have twice as many, and more files wait
 NICENESS = 10  # questions go first
 T = TypeVar("T")
 
@@ -24,7 +28,8 @@ T = TypeVar("T")
 class FileReaders:
     def __init__(self, processes: int = PROCESSES, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         multiprocessing.get_context("forkserver").set_forkserver_preload([reader_process.__name__])
-        self._places = asyncio.Semaphore(processes)
+        self._places, self._processes = asyncio.Semaphore(2 * processes), processes
+        self._of_client: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._seconds = seconds
         self._memory = memory
 
@@ -55,7 +60,9 @@ class FileReaders:
         return base64.b64decode(png)
 
     async def _run(self, read: Callable[[ReaderProcess], T]) -> T:
-        async with self._places:
+        client = bearer.client.get()
+        own = self._of_client[client] = self._of_client.get(client) or asyncio.Semaphore(self._processes)
+        async with own, self._places:
             process = ReaderProcess(self._memory, "forkserver", NICENESS)
             try:
                 return await asyncio.to_thread(_whole, read, process)

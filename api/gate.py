@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from shardqa.api import bearer
 from shardqa.api.authentication import Authentication
 from shardqa.api.connection import Connection
+from shardqa.api.connection_limits import owner_of
 from shardqa.api.hosts import Hosts
 from shardqa.api.limits import MAX_BODY, Limits
 from shardqa.api.metrics import Metrics
@@ -65,7 +66,8 @@ class Gate:
     async def passed(self, scope: Scope, right: api_keys.Scope) -> AsyncIterator[None]:
         """Runs the block as the bearer of the key. Raises what `Hosts.check` and `Authentication.bearer` do."""
         self._hosts.check(scope)
-        token = bearer.key.set(await self._authentication.bearer(scope, right))
+        token = bearer.key.set(key := await self._authentication.bearer(scope, right))
+        bearer.client.set(key.id if key else owner_of(scope["client"][0]) if scope["client"] else "")
         try:
             yield
         finally:

@@ -27,8 +27,7 @@ MIMETYPES = (
     (f"{OPEN}graphics", ".odg"),
 )
 MARKUP = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(<!doctype\s+html|<html|<\?xml|<!doctype|<[A-Za-z][\w:]*[\s>])",
-    re.I | re.S,
+    r"(?is)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(<!doctype\s+html|<html|<\?xml|<!doctype|<[A-Za-z][\w:]*[\s>])"
 )
 HEADER = re.compile(
     r"(?:From|To|Cc|Subject|Date|Received|Return-Path|Message-ID|MIME-Version|Delivered-To|Reply-To): ", re.I
@@ -58,9 +57,7 @@ def suffix_of(source: SourceFile) -> str:
         return _of_zip(source)
     if start.startswith(OLE):
         return _of_ole(source)
-    if start[257:262] == b"ustar":
-        return ".tar"
-    return _of_text(source.name, start)
+    return ".tar" if start[257:262] == b"ustar" else _of_text(source.name, start)
 
 
 def advice(name: str) -> str:

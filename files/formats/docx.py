@@ -216,14 +216,8 @@ class _Styles:
 
     def __init__(self, root: Any) -> None:
         self._styles = {} if root is None else {one.get(f"{W}styleId"): one for one in root.iter(f"{W}style")}
-        self._default = next(
-            (
-                id_
-                for id_, one in self._styles.items()
-                if one.get(f"{W}default") == "1" and one.get(f"{W}type") == "paragraph"
-            ),
-            "",
-        )
+        kinds = {id_: (one.get(f"{W}default"), one.get(f"{W}type")) for id_, one in self._styles.items()}
+        self._default = next((id_ for id_, own in kinds.items() if own == ("1", "paragraph")), "")
 
     def name(self, paragraph: Any) -> str:
         return value(self._styles.get(self._of(paragraph)), "name").casefold()

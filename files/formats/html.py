@@ -52,8 +52,7 @@ HEADED = (  # panels that a script of the page opens: what names them stands rig
 NAVIGATION, ASIDES = "navigation", ("contents", "index", "licence")  # the latter are kept, and not searched
 AROUND_TEXT = Path(__file__).with_name("boilerplate.tsv")  # what generators write there
 WAYS = re.compile(
-    r"\W*(?:prev(?:ious)?|next|up|home|top|back|contents|index|previous page|next page|table of contents)\W*",
-    re.IGNORECASE,
+    r"(?i)\W*(?:prev(?:ious)?|next|up|home|top|back|contents|index|previous page|next page|table of contents)\W*"
 )
 WAY_RELS = frozenset({"prev", "previous", "next", "up", "start", "index", "contents", "alternate"})
 WAY_HOLDERS = frozenset({"p", "div", "table", "ul", "ol", "center", "body"})

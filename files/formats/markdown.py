@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from html import escape
 
 from markdown_it import MarkdownIt
+from markdown_it.helpers import parseLinkDestination
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
@@ -21,11 +22,10 @@ from shardqa.files.source_file import Item, SourceFile
 PARSER = MarkdownIt("commonmark", {"breaks": True}).enable(["table", "strikethrough"])
 TERM = re.compile(r"(?!:)(?:[^\n`]|`[^\n`]*`)+(?=\n:[ \t])")  # above what explains it: `: …`, as in PHP Markdown Extra
 PARSER.add_render_rule("image", lambda self, tokens, n, options, env: escape(tokens[n].content))  # alternative text
-FRONT = re.compile(
-    r"(?P<fence>---|\+\+\+)[ \t]*\n(?=\s*[\w-]+[ \t]*[:=])(?P<settings>.*?\n)(?P=fence)[ \t]*(?:\n|\Z)", re.DOTALL
-)
+FRONT = re.compile(r"(?s)(---|\+\+\+)[ \t]*\n(?=\s*[\w-]+[ \t]*[:=])(.*?\n)\1[ \t]*(?:\n|\Z)")  # 2: the settings
 SETTING = re.compile(r"^(title|authors?|date)[ \t]*[:=][ \t]*(\S.*|(?:\n[ \t]*-[ \t].*)+)", re.MULTILINE | re.I)
 COMMENT = re.compile(r"%%(?!%)[^%]*+(?:%(?!%)[^%]*+)*%%")  # of Obsidian
+NESTED = re.compile(r"(?!<)(?:[^\x00-\x20\x7f()\\]*\(){33}")  # no address: the library finds it character by character
 ITEM = re.compile(r",[ \t]*|\n?[ \t]*-[ \t]+")
 
 
@@ -65,6 +65,9 @@ def _as_terms(state: StateCore) -> None:
 
 
 PARSER.core.ruler.before("inline", "terms", _as_terms)
+PARSER.helpers.parseLinkDestination = lambda text, at, end: parseLinkDestination(  # type: ignore[attr-defined]
+    text, end if NESTED.match(text, at, end) else at, end
+)
 
 
 def _rendered(tokens: list[Token]) -> str:
@@ -82,10 +85,9 @@ def _as_cells(tokens: list[Token]) -> None:
 
 def _front_matter(markdown: str) -> tuple[dict[str, str], str]:
     """Returns (title, author and date; the page) where settings stand between `---` or `+++` lines at the top."""
-    match = FRONT.match(markdown)
-    if match is None:
+    if (match := FRONT.match(markdown)) is None:
         return {}, markdown
-    settings = {name.lower(): _setting(value) for name, value in SETTING.findall(match["settings"])}
+    settings = {name.lower(): _setting(value) for name, value in SETTING.findall(match[2])}
     return {name: value for name, value in settings.items() if value}, markdown[match.end() :]
 
 

@@ -12,8 +12,7 @@ HEAD = re.compile(r"[ \t]*\*?[^\W\d_][\w -]{0,20}\*?[ \t]?:\*?[ \t](.*\S)")
 LEAST = 3  # lines of a mail's head among its text: From, Sent, To
 BORDER = re.compile(r"[ \t]*[-_*=]{5,}[^\n]{0,60}")
 PAGE = re.compile(
-    r"<(?:div|blockquote)\b[^<>]{0,500}?(?:gmail_quote|yahoo_quoted|moz-cite|divRplyFwdMsg|appendonsend|type=.?cite)",
-    re.IGNORECASE,
+    r"(?i)<(?:div|blockquote)\b[^<>]{0,500}?(?:gmail_quote|yahoo_quoted|moz-cite|divRplyFwdMsg|appendonsend|type=.?cite)"
 )
 
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from shardqa.api import bearer
 from shardqa.api.file_readers import FileReaders
 from shardqa.errors import BadDocument, FileTooSlow
 from shardqa.files import reader_process
@@ -56,6 +57,20 @@ async def test_whoever_leaves_frees_the_place_at_once() -> None:
         await first
     (found,) = await readers.read(b"The mill is old.", "mill.txt", 10)
     assert isinstance(found, Document)
+
+
+async def test_files_of_one_client_that_take_long_hold_no_other_clients_up() -> None:
+    readers = FileReaders(processes=1)
+    bearer.client.set("one")
+    long = [asyncio.create_task(readers.read(b"word " * 200_000, f"{n}.rst", 10)) for n in range(4)]
+    await asyncio.sleep(0)
+    bearer.client.set("another")
+    (found,) = await readers.read(b"The mill is old.", "mill.txt", 10)
+    assert isinstance(found, Document)
+    assert not long[-1].done()
+    for task in long:
+        task.cancel()
+    await asyncio.gather(*long, return_exceptions=True)
 
 
 async def test_a_reader_that_ends_is_a_problem_of_that_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
         "a.pdf",
         lambda: pdf(CATALOGUE, f"<</Type/Pages/Kids[{'3 0 R ' * 50_000}]/Count 50000>>", "<</Type/Page/Parent 2 0 R>>"),
     ),
+    "Markdown of links without an end": ("a.md", lambda: b"![a](" * 20_000),
     "a PDF of brackets": ("a.pdf", lambda: pdf(CATALOGUE, "[" * 200_000)),
     "a PDF whose content is itself": (
         "a.pdf",
