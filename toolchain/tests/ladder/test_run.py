@@ -8,9 +8,9 @@ import pytest
 from shardqa.errors import SetupError
 from shardqa.models import shipped
 from shardqa_toolchain.ladder import run, steps, worker
-from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.measure import readings
 from shardqa_toolchain.picture import Panel, bars
+from shardqa_toolchain.processes import Process
 from toolchain.tests.tiny import command
 
 
@@ -53,7 +53,7 @@ def test_padding_changes_no_answer(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_says_its_last_words() -> None:
     words = ["shardqa_toolchain.ladder.worker", "no JSON"]
-    with Process(words) as process, pytest.raises(SetupError, match=r"ended with 1: .*JSONDecodeError"):
+    with Process.of_module(words) as process, pytest.raises(SetupError, match=r"ended with 1: .*JSONDecodeError"):
         _ = process.first_answer
 
 

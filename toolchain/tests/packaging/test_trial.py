@@ -64,7 +64,7 @@ def test_a_process_replies_to_events_one_by_one(tmp_path: Path) -> None:
 
 def test_a_process_sees_nothing_but_the_bundle(tmp_path: Path) -> None:
     root = bundle(tmp_path, "import numpy\n")
-    with trial.started(root, sys.executable) as process, pytest.raises(BadModel, match="ended with 1"):
+    with trial.started(root, sys.executable) as process, pytest.raises(SetupError, match="ended with 1"):
         process.ask({})
 
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from shardqa import machine
 from shardqa_toolchain.ladder import cache, servers
-from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.ladder.steps import Networks, Step, cores, draw, networks, steps, words_of
 from shardqa_toolchain.ladder.worker import Job
 from shardqa_toolchain.measure import readings
 from shardqa_toolchain.picture import Panel, bars
+from shardqa_toolchain.processes import Process
 
 WANTED = 30.0  # times the first step's throughput, without the cache
 
@@ -116,7 +116,7 @@ def _unpadded(step: Step) -> tuple[Job, ...]:
 
 
 def _begun(jobs: Sequence[Job], stack: ExitStack) -> list[Process]:
-    return [stack.enter_context(Process(words_of(job), job.threads, job.core)) for job in jobs]
+    return [stack.enter_context(Process.of_module(words_of(job), job.threads, job.core)) for job in jobs]
 
 
 def _run(processes: Sequence[Process], questions: Path, seconds: float, padded_to: int) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ import onnx
 from shardqa.errors import SetupError
 from shardqa.models.session import MODEL_FILE
 from shardqa_toolchain import squad
-from shardqa_toolchain.ladder.processes import Process
 from shardqa_toolchain.ladder.steps import Networks, cores
+from shardqa_toolchain.processes import Process
 
 WEIGHTS_APART, MAPPED_BYTES = "weights.bin", 1 << 16  # the file, and bytes of a weight that is worth a mapping
 START_SECONDS = 120.0  # a server that has not answered by then does not come up
@@ -52,7 +52,7 @@ def compare(
     for number in range(rounds):
         for name in list(words)[:: -1 if number % 2 else 1]:
             runs[name].append(_measured(name, words[name], events))
-    with Process(["shardqa_toolchain.ladder.account", own[1]], core=cores()[0]) as process:
+    with Process.of_module(["shardqa_toolchain.ladder.account", own[1]], core=cores()[0]) as process:
         account: dict[str, float] = process.message()
     return tuple(_middle(found) for found in runs.values()), account
 
@@ -80,7 +80,7 @@ def _events(questions: Path, count: int) -> list[bytes]:
 
 def _measured(name: str, words: list[str], events: list[bytes]) -> ServerFigures:
     began = time.monotonic()
-    with Process(words, core=cores()[0]) as process:
+    with Process.of_module(words, core=cores()[0]) as process:
         address = f"http://127.0.0.1:{process.message()['port']}/"
         _ask(process, address, events[0], began + START_SECONDS)
         start = time.monotonic() - began

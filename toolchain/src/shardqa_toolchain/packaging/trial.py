@@ -1,9 +1,7 @@
 """A bundle tried: unpacked, answered from alone on one processor, and what that costs."""
 
-import json
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 import zipfile
@@ -21,25 +19,17 @@ from shardqa_toolchain.packaging.answering import Answerer
 from shardqa_toolchain.packaging.rations import rationed
 from shardqa_toolchain.packaging.serving import Server
 from shardqa_toolchain.picture import Panel, bars
+from shardqa_toolchain.processes import Process
 
 ROW_TOKENS = 128  # of the question whose latency is measured, its passage and special tokens included
-
 STARTS = 5  # fresh processes timed; the median counts
-
 CALLS = 60  # timed answers of a warm process, after WARMING more
-
 WARMING = 10
-
 VCPU_MB = 1769  # memory at which Lambda gives a function one whole processor; less gives less in proportion
-
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)  # of a processor, in the curve
-
 EQUAL_QUESTIONS = 16  # asked of the bundle and of the reader that it was made from
-
 QUESTION = "Who planned the reed beds?"
-
 PASSAGE = "The biologist Marta Ilves, who planned the reed beds, counted 4,800 adult fish in her last survey."
-
 Json = dict[str, Any]  # a JSON object
 
 
@@ -65,44 +55,6 @@ class RamPoint:
     ration: str  # how the processor was rationed here
 
 
-class Process:
-    """A fresh process that answers from a bundle, held to so many processors."""
-
-    def __init__(self, root: Path, python: str, processors: int = 1) -> None:
-        driver = Path(__file__).with_name("driver.py")
-        command = [python, "-I", "-S", "-B", str(driver), str(root)]
-        held = sorted(os.sched_getaffinity(0))[-processors:]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=root,
-            preexec_fn=lambda: os.sched_setaffinity(0, held),
-        )
-        self.pid = self._process.pid
-
-    def ask(self, event: object) -> Json:
-        """The reply to an event with its cost; raises BadModel when the process ended instead."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        line = ""
-        try:
-            self._process.stdin.write(json.dumps(event) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            pass
-        if not line:
-            raise BadModel(f"the bundle can't answer on its own: its process ended with {self._process.wait()}")
-        reply: Json = json.loads(line)
-        return reply
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="shardqa-bundle-") as folder:
@@ -111,17 +63,14 @@ def unpacked(bundle: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextmanager
-def started(root: Path, python: str, processors: int = 1) -> Iterator[Process]:
-    process = Process(root, python, processors)
-    try:
-        yield process
-    finally:
-        process.close()
+def started(root: Path, python: str, processors: int = 1) -> Process:
+    """A fresh process that answers from an unpacked bundle, held to so many processors."""
+    command = [python, "-I", "-S", "-B", str(Path(__file__).with_name("driver.py")), str(root)]
+    return Process(command, sorted(os.sched_getaffinity(0))[-processors:], cwd=root)
 
 
 def measure(root: Path, python: str) -> Trial:
-    """Start, ask and time an unpacked bundle with an interpreter of its version; raises BadModel."""
+    """Start, ask and time an unpacked bundle with an interpreter of its version; raises BadModel, SetupError."""
     first = []
     for _ in range(STARTS):
         began = time.perf_counter()
@@ -134,7 +83,7 @@ def measure(root: Path, python: str) -> Trial:
 
 
 def ram_curve(root: Path, python: str, shares: Sequence[float] = SHARES) -> list[RamPoint]:
-    """Latency of a row of ROW_TOKENS tokens with each share of a processor; raises BadModel."""
+    """Latency of a row of ROW_TOKENS tokens with each share of a processor; raises BadModel, SetupError."""
     event = row_event(root / "model")
     points = []
     for share in shares:

@@ -1,4 +1,4 @@
-"""Processes of a step: started, asked over their pipes, and what one that dies had to say."""
+"""Processes that are measured: started, asked over their pipes, and what one that dies had to say."""
 
 import functools
 import json
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, Any, Self
 
 from shardqa.errors import SetupError
@@ -16,20 +16,26 @@ LAST_LINES = 5  # last lines of a dead process's stderr that are passed on
 
 
 class Process:
-    """A Python process that answers each line of JSON with one; its first line is its first answer's time."""
+    """A process that answers each line of JSON with one, held to some cores or to none."""
 
-    def __init__(self, words: Sequence[str], threads: int = 1, core: int | None = None) -> None:
+    def __init__(self, command: Sequence[str], cores: Collection[int] = (), **options: Any) -> None:
         self._stderr: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *words],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=_environment(threads),
             text=True,
-            preexec_fn=None if core is None else lambda: os.sched_setaffinity(0, {core}),
+            preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
+            **options,
         )
+
+    @classmethod
+    def of_module(cls, words: Sequence[str], threads: int = 1, core: int | None = None) -> Self:
+        """Starts a module of ours, whose first line is its first answer's time."""
+        cores = () if core is None else (core,)
+        return cls([sys.executable, "-m", *words], cores, env=_environment(threads))
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +70,11 @@ class Process:
             raise self._fault()
         return json.loads(line)
 
+    def ask(self, message: object) -> Any:
+        """Returns its reply; raises SetupError when it is dead."""
+        self.tell(message)
+        return self.message()
+
     @functools.cached_property
     def first_answer(self) -> float:
         """Seconds from its start to its first answer; raises SetupError when it dies first."""
@@ -73,7 +84,7 @@ class Process:
         code = self._process.wait()
         self._stderr.seek(0)
         last_lines = [line for line in self._stderr.read().splitlines() if line.strip()][-LAST_LINES:]
-        return SetupError(f"a step's process ended with {code}: {' / '.join(last_lines) or 'it said nothing'}")
+        return SetupError(f"the process ended with {code}: {' / '.join(last_lines) or 'it said nothing'}")
 
 
 def _environment(threads: int) -> dict[str, str]:
