@@ -11,7 +11,6 @@ authorized_engine   the engine as far as the key allows
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
 
-import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -66,8 +65,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         if tracing.is_wanted():  # of each process its own: the exporter's thread does not survive a fork
             start_spans()
         await connection.open()
-        gc.freeze()  # what imports made stays
-        gc.enable()
         try:
             yield
         finally:

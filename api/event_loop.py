@@ -12,6 +12,7 @@ class Loop(uvloop.Loop):
     async def create_server(self, *positional: Any, **options: Any) -> Any:
         """Bounds the handshake, as no setting of uvicorn does: a silent client would hold its descriptor for 60 s."""
         gc.freeze()  # of 90,000 objects that start-up made, each full collection would hold up requests for 20 to 40 ms
+        gc.enable()
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HEAD_SECONDS
         return await super().create_server(*positional, **options)

@@ -142,15 +142,11 @@ def _register_readers(builder: Callable[..., Any], shard: Shard) -> None:
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(shard.models.arrived).register(
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, **BESIDE
     )
-    entry = shard.journal.logged("an entry of a stream", shard.waited_for.counted(shard.streams.entry), entry_of)
+    counted = shard.waited_for.counted(shard.streams.entry)
+    entry = shard.journal.logged("an entry of a stream", counted, lambda entry: f"{entry['key']} {entry['id']}"[:200])
     builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
         prefix=keys.INGEST_STREAMS + "*", onFailedPolicy="retry", onFailedRetryInterval=0.5, **PATIENT
     )
-
-
-def entry_of(record: Any) -> str:
-    """Names an entry for the log."""
-    return f"{record['key']} {record['id']}"[:200]
 
 
 def key_of(record: Any) -> str:

@@ -30,7 +30,7 @@ class Journal:
             try:
                 result = await function(record)
             except Exception as error:
-                if not _is_the_callers(error):
+                if not (isinstance(error, ShardqaError) and error.status < 500):  # else the caller's fault, who is told
                     self._runtime.log(f"{name} failed: {error} ({describe(record)})", "warning")
                 raise
             if (seconds := perf_counter() - start) >= SLOW_SECONDS:
@@ -38,8 +38,3 @@ class Journal:
             return result
 
         return wrapper
-
-
-def _is_the_callers(error: Exception) -> bool:
-    """Returns whether the request is at fault: its caller gets the error, and the log needs no line."""
-    return isinstance(error, ShardqaError) and error.status < 500

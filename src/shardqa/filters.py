@@ -141,7 +141,9 @@ TESTS = ("in", "prefix", "gte", "gt", "lte", "lt", "exists")
 
 
 def _check(test: str, value: Any) -> None:
-    if test == "in" and not (isinstance(value, list) and all(_is_scalar(one) for one in value)):
+    if test == "in" and not (
+        isinstance(value, list) and all(isinstance(one, str | int | float | None) for one in value)
+    ):
         raise BadFilter(f"{str(value)[:80]} is no list of plain values")
     if test == "prefix" and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
         raise BadFilter(f"{str(value)[:80]} is no list of texts")
@@ -159,10 +161,6 @@ def _dumped(field: str, value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError as error:
         raise BadFilter(f"the condition on {field!r} can't be sent: {error}") from None
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
 
 
 def _clauses(filter: DocumentFilter, hides: bool = False) -> Iterator[Clause]:

@@ -12,7 +12,7 @@ SHORT = 6  # letters from which a letter may also be another, or too many
 LONG = 12  # letters from which two may be others: "calories" is no slip of "carries"
 MAX_WORDS = 8  # of one question
 WORD = re.compile(r"[^\W\d_]+")
-QUOTED = re.compile(r'"[^"]*"|“[^”]*”|„[^“]*“|«[^»]*»')
+QUOTED = re.compile(r'"[^"]*"|“[^”]*”|„[^“]*“|«[^»]*»')  # it is meant as it is written
 
 
 def is_spelt(word: str) -> bool:
@@ -33,11 +33,6 @@ def best(word: str, found: Iterable[Mapping[str, int]]) -> str | None:
     near = [(OSA.distance(word, other), -count, other) for other, count in counts.items()]
     likely = [one for one in near if len(word) >= SHORT or len(one[2]) > len(word) or sorted(one[2]) == sorted(word)]
     return min((one for one in likely if 0 < one[0] <= room_of(word)), default=(0, 0, None))[2]
-
-
-def unquoted(text: str) -> str:
-    """The text without what stands in quotation marks, and is meant as it is written."""
-    return QUOTED.sub(" ", text)
 
 
 def corrected(text: str, words: Mapping[str, str]) -> str:

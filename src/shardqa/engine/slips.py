@@ -26,5 +26,5 @@ def _slips(question: Question, absent: Sequence[str]) -> list[str]:
     if question.view or not absent:  # a shard tells words of all its documents
         return []
     names = Subject.of(question.told).names
-    words = [analysis.fold(word) for word in absence.words_of(spelling.unquoted(question.wording), absent)]
+    words = [analysis.fold(word) for word in absence.words_of(spelling.QUOTED.sub(" ", question.wording), absent)]
     return [word for word in words if spelling.is_spelt(word) and word not in names][: spelling.MAX_WORDS]
