@@ -89,6 +89,7 @@ $(VENV)/stamp-toolchain: toolchain/pyproject.toml $(VENV)/stamp-models $(VENV)/s
 models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, which makes readers: torch and company
 
 PYTEST := $(BIN)/python -m pytest -q --dist loadgroup --no-loadscope-reorder
+NODES  := $(addprefix tests/,faults cluster compat module api docs quality clients)
 UNITS  := tests/unit tests/deploy
 TOOLS  := toolchain/tests
 
@@ -101,7 +102,7 @@ test: setup-test format ## set up and run the tests of every house, JOBS=6 at on
 
 .PHONY: test-nodes test-units test-tools
 test-nodes:
-	@$(PYTEST) -n $(shell expr $(JOBS) - 1 \| 1) -m 'not slow' --durations=10 $(addprefix --ignore=,$(UNITS) $(TOOLS))
+	@$(PYTEST) -n $(shell expr $(JOBS) - 1 \| 1) -m 'not slow' --durations=10 $(NODES)
 
 test-units:
 	@$(call AT_ITS_END,$(PYTEST) -n 1 -m 'not slow' --durations=10 $(UNITS))

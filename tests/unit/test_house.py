@@ -3,6 +3,8 @@
 import ast
 import os
 import re
+import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +138,14 @@ def test_tests_of_units_lie_as_their_sources_do(tests: Path, package: Path) -> N
     names = {folder.relative_to(tests).as_posix() for folder in folders} - {"."}
     assert names
     assert not {name for name in names if not (package / name).is_dir()}
+
+
+def test_the_three_runs_of_make_test_have_each_folder_of_tests_once() -> None:
+    runs = ["make", "-n", "test-nodes", "test-units", "test-tools"]
+    said = subprocess.run(runs, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = re.findall(r"(?<= )(?:toolchain/)?tests(?:/\w+)?(?= |$)", said, re.MULTILINE)
+    paths = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
+    assert sorted(folders) == sorted(paths)
 
 
 def test_models_has_the_folders_of_reader_and_encoder() -> None:
