@@ -105,7 +105,7 @@ test-nodes:
 	@$(PYTEST) -n $(shell expr $(JOBS) - 1 \| 1) -m 'not slow' --durations=10 $(NODES)
 
 test-units:
-	@$(call AT_ITS_END,$(PYTEST) -n 1 -m 'not slow' --durations=10 $(UNITS))
+	@$(call AT_ITS_END,$(PYTEST) -n 0 -m 'not slow' --durations=10 $(UNITS))
 
 test-tools:
 	@$(call AT_ITS_END,$(PYTEST) -n 0 -m 'not slow' --durations=10 $(TOOLS))
