@@ -4,6 +4,8 @@ Offsets are character indices (Python str) of the document's text, half open: `t
 The same models are the HTTP replies, the CLI's `--json` and the values of `ask:` keys.
 """
 
+from html import escape
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
@@ -300,6 +302,15 @@ class Answer(BaseModel):
         head["evidence"] = [Evidence(text=part.text, start=part.start, end=part.end) for part in found.parts]
         text, corpus = found.text(form), found.head.corpus
         return cls(form=form, answer=text, no_answer=False, document_corpus=corpus, **head, **others)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the passage, the answer's words marked, and where it stands."""
+        if self.passage is None or self.start is None or self.end is None:
+            return "<p>no sure answer</p>"
+        edges = 0, self.start - (self.passage_start or 0), self.end - (self.passage_start or 0), None
+        before, words, after = (escape(self.passage[start:end]) for start, end in pairwise(edges))
+        where = escape(self.title or self.document or "")
+        return f"<blockquote>{before}<mark>{words}</mark>{after}</blockquote><p>{where}, {self.score:.0%}</p>"
 
 
 class MergedCandidates(BaseModel):

@@ -36,6 +36,7 @@ CALLED_BY_OTHERS = {
     "rich": "on_broken_pipe",
     "torch": "forward",
     "pydantic": "settings_customise_sources",
+    "notebooks": "_repr_html_",
     "scripts for RedisGears": "avg continueFailed continueRun OpsFromString ScriptRun TensorGet TensorSet",
 }
 DECORATED = ["@app.*", "@mcp.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
