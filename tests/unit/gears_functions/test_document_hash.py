@@ -32,7 +32,7 @@ def test_fields_left_out_are_empty() -> None:
 
 @pytest.mark.parametrize("word", FIELDS)
 def test_a_field_that_is_not_utf8_is_named(word: str) -> None:
-    with pytest.raises(BadDocument, match=rf"the {word} of .* is not UTF-8 \(see byte 1\)"):
+    with pytest.raises(BadDocument, match=rf"the {word} of .* is not UTF-8 \(byte 1\)"):
         from_words("k", ["text", "good", word, b"a\xff"])
 
 
@@ -46,8 +46,8 @@ def test_a_text_of_more_than_the_bound_is_refused_with_both_sizes() -> None:
     ("source", "s" * 4_097, "its source has 4,097 bytes, more than 4,096"),
     ("origin", "s" * 4_097, "its origin has 4,097 bytes"),
     ("places", '[[0, {"headings": ["' + "h" * 4_000 + '"]}]]', "4,017 bytes of JSON, more than 4,000"),
-    ("places", '[[0, {"page": "3"}]]', "no mark of its places"),
-    ("places", '[[99999999999, {}]]', "no mark of its places"),
+    ("places", '[[0, {"page": "3"}]]', "is no mark of places"),
+    ("places", '[[99999999999, {}]]', "is no mark of places"),
 ])  # fmt: skip
 def test_what_a_document_says_beside_its_text_is_bounded(name: str, value: str, reason: str) -> None:
     with pytest.raises(BadDocument, match=reason):
