@@ -38,7 +38,7 @@ def run(url: str, seconds: float | None, seed: int, folder: Path) -> subprocess.
     command = [str(SCHEMATHESIS), "--config-file", str(_config(folder)), "run", f"{url}/openapi.json"]
     command += ["--phases", "examples,coverage"] if seconds is None else ["--max-time", str(round(seconds))]
     command += ["--seed", str(seed), "--mode", "all", "--continue-on-failure", "--warnings", "off", "--no-color"]
-    command += ["--request-timeout", "30", "--suppress-health-check", "all", "--generation-database", "none"]
+    command += ["--request-timeout", "120", "--suppress-health-check", "all", "--generation-database", "none"]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, timeout=(seconds or 0) + 300
     )

@@ -127,7 +127,7 @@ def test_a_reader_that_can_not_serve_is_refused_with_what_it_lacks(reader: Path)
     (reader / "config.json").write_text(config)
     (reader / "scoring.json").unlink()
     shipped.write_checksums(reader)
-    with pytest.raises(BadModel, match=r"no scoring\.json; fit .*shardqa-models candidates.*shardqa-models calibrate"):
+    with pytest.raises(BadModel, match=r"no scoring\.json; fit .*shardqa-models candidates, then calibrate"):
         check_reader(reader, 384)
     tokenizer.write_text("{}")
     with pytest.raises(BadModel, match="SHA-256"):
