@@ -88,8 +88,8 @@ def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: se
     if asked is None or len(extents) < len(cells):
         return []
     ends = [*(first for first, _, _ in extents[1:]), extents[-1][2]]
-    parts = zip(told, extents, ends, strict=True)
-    ranges = [(first, begin if is_told else end) for is_told, (first, begin, _), end in parts]
+    extents_told = zip(told, extents, ends, strict=True)
+    ranges = [(first, begin if is_told else end) for is_told, (first, begin, _), end in extents_told]
     return ranges[:asked] + ranges[asked + 1 :]
 
 

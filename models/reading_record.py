@@ -169,6 +169,6 @@ class ShardReading:
 OF_READING = tuple(ShardReading.__slots__)
 
 
-def kept(json: bytes) -> bytes:
+def marked_cached(json: bytes) -> bytes:
     """Returns the JSON of a reading as Redis keeps it: `cached`. Inside a string these bytes never stand."""
     return json.replace(b'"cached":false', b'"cached":true')

@@ -27,7 +27,7 @@ from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
 from shardqa.gears_functions.shard.timings import Timings
 from shardqa.models import reader
-from shardqa.models.reading_record import ShardReading, SpanRecord, kept
+from shardqa.models.reading_record import ShardReading, SpanRecord, marked_cached
 from shardqa.models.scoring import Scoring, lag
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa.worker.runtime import Runtime
@@ -85,7 +85,7 @@ class Answer:
         self._timings.add({f"answer_{phase}": us for phase, us in reading.us.items()})
         json = reading.json()
         self._override_reply(json)
-        self._store(key, ask, reading.epoch, kept(json))
+        self._store(key, ask, reading.epoch, marked_cached(json))
 
     def request_of(self, event: dict[str, Any]) -> str:
         """Describes a request for the log."""

@@ -163,8 +163,8 @@ class _Rows:
         for first in range(0, len(rows), BLOCK):
             some = self._vectors[rows[first : first + BLOCK]]
             np.dot(_levels(some, block), target, out=products[first : first + len(some)])
-        of_odd: NDArray[np.float64] = (2 * products - (LEVELS - 1) * target.sum()) / (STEPS * self._lengths[rows])
-        return of_odd
+        cosines: NDArray[np.float64] = (2 * products - (LEVELS - 1) * target.sum()) / (STEPS * self._lengths[rows])
+        return cosines
 
     def renumber(self, slots: NDArray[np.int32]) -> None:
         """Gives each slot its new number, and drops what is dead."""

@@ -28,12 +28,8 @@ def prepare(
 
 
 def tell(outcome: preparation.Prepared, as_json: bool) -> None:
-    reader, registered, stored, encoder = (
-        outcome.reader.name,
-        outcome.registered,
-        outcome.stored,
-        outcome.encoder_stored,
-    )
+    reader, registered = outcome.reader.name, outcome.registered
+    stored, encoder = outcome.stored, outcome.encoder_stored
     report(
         as_json,
         {"reader": reader, "registered": registered, "stored": stored, "encoder_stored": encoder},
