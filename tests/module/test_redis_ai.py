@@ -193,6 +193,29 @@ def test_a_model_that_redis_ai_has_saved_is_read_and_saved_in_our_form(
         ]  # fmt: skip
 
 
+def test_names_that_redis_ai_had_not_saved_are_waited_for(server: Server, saved: Any) -> None:
+    server.block()
+    saved.restore("old", 0, payload(saved, "model", 4, [3, b"CPU\0", b"tag", 0, 0, 0, 0, 0, 4, 1, b"SLOW"]))
+    asked = [server.send("AI.MODELGET", "old", *words) for words in (["META"], [])]
+    server.waiting(2)
+    server.unblock()
+    for connection in asked:
+        assert connection.read_response()[10:14] == [b"inputs", [b"x"], b"outputs", [b"y"]]
+
+
+def test_names_are_waited_for_no_longer_than_timeout_says(make: Make) -> None:
+    server = make(arguments="TIMEOUT 200")
+    server.block()
+    client = server.client()
+    with client.pipeline(transaction=True) as transaction:
+        transaction.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "SLOW")
+        transaction.execute_command("AI.MODELGET", "m", "META")
+        stored = transaction.execute()[1]
+    assert client.execute_command("AI.MODELGET", "m", "META") == stored
+    assert stored[11] == []
+    server.unblock()
+
+
 @pytest.mark.parametrize(("version", "items"), SAVED_SCRIPTS)
 def test_a_script_that_redis_ai_has_saved_is_read(saved: Any, version: int, items: list[Any]) -> None:
     saved.restore("old", 0, payload(saved, "script", version, items))

@@ -237,30 +237,26 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
         snprintf(error, error_size, "%.*s", (int)(item.length < 900 ? item.length : 900), item.text);
         return false;
     }
-    /* two lists of names, or the worker does not speak our protocol */
-    if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
-        words_free(&inputs);
-        words_free(&outputs);
+    bool named =
+        item.kind == '*' && item.children == 2 && read_names(&at, end, &inputs) && read_names(&at, end, &outputs);
+    if (named && !keep) {
+        words_free(&model->inputs);
+        words_free(&model->outputs);
+        model->inputs = inputs;
+        model->outputs = outputs;
+        return true;
+    }
+    words_free(&inputs);
+    words_free(&outputs);
+    if (!named) /* the worker does not speak our protocol */
         snprintf(error, error_size,
                  "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each",
                  MODEL_MAX_NAMES, MODEL_MAX_TEXT);
-        return false;
-    }
-    /* the names that were stored or replicated stay */
-    if (keep) {
-        words_free(&inputs);
-        words_free(&outputs);
-        return true;
-    }
-    words_free(&model->inputs);
-    words_free(&model->outputs);
-    model->inputs = inputs;
-    model->outputs = outputs;
-    return true;
+    return named;
 }
 
-/* The worker has answered a MODELLOAD. */
-static bool loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
+/* The worker has answered a MODELLOAD. `keep`: the names that were stored or replicated stay. */
+bool model_loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     if (take_names(model, resp, length, keep, error, error_size)) {
         model->state = MODEL_LOADED;
         backend_loaded(model->backend);
@@ -271,17 +267,13 @@ static bool loaded(struct model *model, const char *resp, size_t length, bool ke
     return false;
 }
 
-bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
-    return loaded(model, resp, length, false, error, error_size);
-}
-
 /* What is stored stays as it was replicated, whatever another worker calls it; a model that was
  * stored in a transaction has no names before its first load. */
 static void finish_reload(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct model *model = pending->data;
     bool named = model->kind == KIND_SCRIPT || model->inputs.count > 0 || model->outputs.count > 0;
-    if (!loaded(model, resp, length, named, error, sizeof error))
+    if (!model_loaded(model, resp, length, named, error, sizeof error))
         redis.Log(shardqa.ctx, "warning", "the worker refused the model in key '%.*s': %s", (int)model->key_length,
                   model->key, error);
     pending_free(pending);
@@ -290,7 +282,10 @@ static void finish_reload(struct pending *pending, const char *resp, size_t leng
 /* ---- a new worker ---- */
 
 /* The worker has answered, or has gone. */
-static void reload_ended(void *model) {
+static void reload_ended(void *data) {
+    struct model *model = data;
+    struct pending *awaited = pending_find(model->awaited);
+    if (awaited) pending_finish(awaited, "", 0);
     ai.models_loading--;
     model_release(model);
 }

@@ -43,6 +43,7 @@ struct model {
     struct words padded;  /* inputs whose second dimension is a sequence that may be padded */
     struct words inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
     struct words outputs; /* as inputs */
+    uint64_t awaited;     /* the request of clients that wait for these names; none has it: nobody waits */
     struct blob *blob;    /* one reference; of a script: its source */
     enum model_state state; /* what the running worker has of it */
     int blame;            /* points for deaths of the worker; BLAME_MOST bar it */

@@ -248,7 +248,8 @@ static bool store(struct store_job *job, char *error, size_t error_size) {
 static void finish_store(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct store_job *job = pending->data;
-    job->stored = model_take_names(job->model, resp, length, error, sizeof error) && store(job, error, sizeof error);
+    job->stored =
+        model_loaded(job->model, resp, length, false, error, sizeof error) && store(job, error, sizeof error);
     if (job->stored)
         pending_finish(pending, "+OK\r\n", 5);
     else
@@ -360,6 +361,19 @@ static void reply_file(RedisCtx *ctx, const struct blob *blob) {
     }
 }
 
+/* Is the client held back until the worker has read the model? One that was restored, or stored in
+ * a transaction, has no names before; see reload_ended. */
+static bool waits_for_names(RedisCtx *ctx, struct model *model) {
+    bool over = model->state >= MODEL_LOADED || model->inputs.count + model->outputs.count > 0 || !link_usable();
+    if (over || redis.GetBlockedClientPrivateData(ctx) || !pending_may_block(ctx, NULL)) return false;
+    struct pending *pending = pending_find(model->awaited);
+    if (pending == NULL) pending = pending_new();
+    model->awaited = pending->id;
+    pending->reply = ai_modelget;
+    pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
+    return true;
+}
+
 /* AI.MODELGET key [META] [BLOB] */
 int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
     bool meta = false, blob = false;
@@ -379,6 +393,7 @@ int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
         reply_file(ctx, model->blob);
         return REDIS_OK;
     }
+    if (waits_for_names(ctx, model)) return REDIS_OK;
     redis.ReplyWithArray(ctx, (blob ? 18 : 16) + (model->padded.count > 0 ? 2 : 0));
     reply_pair(ctx, "backend", model->backend);
     reply_pair(ctx, "device", model->device);

@@ -56,6 +56,6 @@ void reply_tag(RedisCtx *ctx, const struct model *model);
 int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind,
                 const char *(*read)(struct arguments *, struct model *));
 int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model);
-bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size);
+bool model_loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size);
 
 #endif

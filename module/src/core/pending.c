@@ -172,7 +172,7 @@ void pending_goes_on(uint64_t id) {
 /* From here on the client waits for `pending`. */
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout) {
     struct waiter *waiter = redis.Calloc(1, sizeof *waiter);
-    waiter->client = redis.BlockClient(ctx, on_reply, NULL, free_outcome, 0);
+    waiter->client = redis.BlockClient(ctx, pending->reply ? pending->reply : on_reply, NULL, free_outcome, 0);
     waiter->pending = pending;
     waiter->plus_timedout = plus_timedout;
     waiter->next = pending->waiters;
@@ -236,7 +236,7 @@ void pending_fail_unless(bool (*keep)(uint64_t id), const char *error) {
 bool pending_may_block(RedisCtx *ctx, const char *refusal) {
     int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING;
     if ((redis.GetContextFlags(ctx) & no) == 0) return true;
-    redis.ReplyWithError(ctx, refusal);
+    if (refusal) redis.ReplyWithError(ctx, refusal);
     return false;
 }
 

@@ -31,6 +31,8 @@ struct pending {
     char *user;               /* owned; whose rights what runs for it has, NULL: nobody's */
     void *data;               /* owned, by free_data; what the callbacks need */
     void (*free_data)(void *); /* NULL: there is nothing to free */
+    /* replies to each who waits, however it ended; NULL: they get what ended it */
+    int (*reply)(RedisCtx *, RedisString **, int);
     /* ends the request; NULL: all who wait get the reply */
     void (*on_reply)(struct pending *, const char *resp, size_t length);
     void (*on_timeout)(struct pending *);  /* NULL, or called when a deadline passes */
@@ -57,7 +59,7 @@ void pending_fail_all(const char *error);
  * nobody waits any more. */
 void pending_fail_unless(bool (*keep)(uint64_t id), const char *error);
 
-/* May this client be blocked at all, and is there room? Else the error is replied already. */
+/* May this client be blocked at all, and is there room? Else the error is replied, unless NULL. */
 bool pending_may_block(RedisCtx *ctx, const char *refusal);
 bool pending_has_room(RedisCtx *ctx);
 bool pending_has_room_soon(RedisCtx *ctx);
