@@ -1,5 +1,7 @@
 """A document as its `doc:` hash: read from a client's words or from the key, checked, compared by digest."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -7,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from shardqa import checks, places
+from shardqa import checks, keys, places
 from shardqa import metadata as shared
 from shardqa.errors import BadDocument
 from shardqa.gears_functions import splitting
@@ -64,6 +66,24 @@ class Stored:
         return (self.fields[FIELDS.index("origin")] or b"").decode("utf-8", "replace")
 
 
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A document that is to be written."""
+
+    key: str
+    doc: keys.DocKey
+    fields: Fields
+    digest: str
+    may_replace: bool = True  # a document of another origin
+
+    @classmethod
+    def of_words(cls, key: str, pairs: Sequence[str | bytes]) -> Incoming:
+        """Raises BadKey, BadDocument, DocumentTooLarge."""
+        fields = from_words(key, pairs)
+        may_replace = dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
+        return cls(key, keys.parse_doc(key), fields, fields.digest(), may_replace)
+
+
 def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
     """Reads `field value …`; fields left out are empty. Raises BadDocument, DocumentTooLarge."""
     if len(pairs) % 2:
@@ -73,11 +93,6 @@ def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
     if unknown:
         raise BadDocument(f"document {key!r} has the field {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     return _checked(key, {name: words.get(name, "") for name in FIELDS})
-
-
-def may_replace(pairs: Sequence[str | bytes]) -> bool:
-    """Returns whether a document of another origin may be replaced by this one; `from_words` has taken the words."""
-    return dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
 
 
 def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:

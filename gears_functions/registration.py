@@ -17,7 +17,6 @@ from shardqa.gears_functions.functions.documents import Documents
 from shardqa.gears_functions.functions.drop import Drop
 from shardqa.gears_functions.functions.embed import Embed
 from shardqa.gears_functions.functions.ingest import Ingest
-from shardqa.gears_functions.functions.ingest_many import IngestMany
 from shardqa.gears_functions.functions.passages import Passages
 from shardqa.gears_functions.functions.rank import Rank
 from shardqa.gears_functions.functions.settling import Settling
@@ -34,7 +33,6 @@ from shardqa.gears_functions.shard.kept_answers import KeptAnswers
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.model_sync import ModelSync
-from shardqa.gears_functions.shard.new_documents import NewDocuments
 from shardqa.gears_functions.shard.open_changes import OpenChanges
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.rankings import Rankings
@@ -69,9 +67,7 @@ class Shard:
         rankings = Rankings(runtime, sync, terms, self.encoder)
         writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, self.questions)
         self.settling = Settling(runtime, sync, lock, writer, removal, self.waited_for)
-        self.ingest = Ingest(runtime, lock, writer, removal, self.settling.settle)
-        new = NewDocuments(tokenizer, sync, epochs, writer)
-        self.ingest_many = IngestMany(runtime, sync, lock, writer, new, self.ingest)
+        self.ingest = Ingest(runtime, sync, lock, writer, removal, self.settling.settle)
         self.delete, self.kept = Delete(runtime, lock, removal), KeptAnswers(runtime, epochs, sync)
         self.rank = Rank(runtime, tokenizer, sync, terms, rankings, self.timings)
         self.answer = Answer(runtime, tokenizer, sync, epochs, rankings, self.models, self.timings, override_reply)
@@ -99,8 +95,8 @@ class Shard:
             "Drop": Drop(runtime, sync, self.lexical, self.bridgeless).drop,
             "Passages": Passages(runtime, sync).passages,
             "Spelling": question(Spelling(runtime, sync, self.tokenizer).spelling),
-            "Ingest": work.counted(self.ingest.ingest),
-            "IngestMany": work.counted(self.ingest_many.ingest),
+            "Ingest": work.counted(self.ingest.one),
+            "IngestMany": work.counted(self.ingest.many),
             "Delete": self.delete.delete,
             "Push": self.models.push,
             "Streams": self.streams.progress,

@@ -13,6 +13,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
 from shardqa.gears_functions import document_hash
+from shardqa.gears_functions.document_hash import Incoming
 from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_writer import DocumentWriter
@@ -135,7 +136,8 @@ class Settling:
             return False
         try:
             fields = await asyncio.to_thread(document_hash.from_hash, key, before.fields)
-            return (await self._writer.put(key, doc, fields, before)).is_changed
+            document = Incoming(key, doc, fields, await asyncio.to_thread(fields.digest))
+            return (await self._writer.put(document, before)).is_changed
         except (BadDocument, DocumentTooLarge) as error:
             self._runtime.log(f"not searchable: {error}", "warning")
             await self._removal.unfit(key, doc)

@@ -58,7 +58,7 @@ class IngestStreams:
 
     async def _put(self, key: str, words: Sequence[str | bytes]) -> None:
         if self._runtime.owns(key):
-            await self._ingest.ingest(["Ingest", key, *words])
+            await self._ingest.one(["Ingest", key, *words])
         else:
             await self._runtime.on_owner(key, "RG.TRIGGERONKEY", "Ingest", key, *words)
 

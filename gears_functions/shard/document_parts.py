@@ -13,7 +13,7 @@ import orjson
 
 from shardqa import keys, places
 from shardqa.errors import BadDocument
-from shardqa.gears_functions.document_hash import Fields
+from shardqa.gears_functions.document_hash import Fields, Incoming
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.splitting import Passage
 from shardqa.worker.runtime import Argument
@@ -66,11 +66,11 @@ class Parts:
             size += weight
         return [*frames, range(first, len(self.passages))]
 
-    def commands_of_new(self, key: str, doc: keys.DocKey, fields: Fields) -> list[tuple[Argument, ...]]:
+    def commands_of_new(self, one: Incoming) -> list[tuple[Argument, ...]]:
         """Returns all commands of a document of one frame that was not there; the digest is last (DocumentWriter)."""
         count = len(self.passages)
-        head: tuple[Argument, ...] = ("HSET", key, *fields.pairs(), "passages", count)
-        return [head, *self.commands_of(doc, range(count), is_new=True), ("HSET", key, "digest", self.digest)]
+        head: tuple[Argument, ...] = ("HSET", one.key, *one.fields.pairs(), "passages", count)
+        return [head, *self.commands_of(one.doc, range(count), is_new=True), ("HSET", one.key, "digest", one.digest)]
 
     def commands_of(self, doc: keys.DocKey, frame: range, is_new: bool = False) -> list[tuple[Argument, ...]]:
         """Returns the commands that write passages and their tokens; the first one has what is the document's."""

@@ -7,17 +7,18 @@ loop only; cutting into passages runs beside it. The caller holds the document.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from redis import RedisError
 
 from shardqa import keys
 from shardqa.analysis import Analysed, analyse
-from shardqa.errors import CorpusDropping, ShardFailed
+from shardqa.errors import BadDocument, CorpusDropping, ShardFailed
 from shardqa.gears_functions import document_hash
-from shardqa.gears_functions.document_hash import Fields, Stored
+from shardqa.gears_functions.document_hash import Fields, Incoming, Stored
 from shardqa.gears_functions.shard.document_lock import DocumentLock
-from shardqa.gears_functions.shard.document_parts import FRAME, Parts
+from shardqa.gears_functions.shard.document_parts import FRAME, Parts, tick_size
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.quarantine import Quarantine
@@ -52,22 +53,68 @@ class DocumentWriter:
     def __post_init__(self) -> None:
         self.quarantine = Quarantine(self._runtime)
 
-    async def put(
-        self, key: str, doc: keys.DocKey, fields: Fields, before: Stored, *first: tuple[Argument, ...]
-    ) -> Written:
+    async def put(self, one: Incoming, before: Stored, *first: tuple[Argument, ...]) -> Written:
         """Writes passages unless they are there already; `first` are commands that go ahead of them."""
-        digest = await asyncio.to_thread(fields.digest)
-        if before.digest == digest and before.passages is not None:
-            if first and document_hash.encoded(fields) != before.fields:
-                await self.write_quietly(first)  # the origin may change alone: no passage depends on it
-            return Written(before.passages, False, await self._sync.epoch(doc.corpus))
-        async with self.quarantine.reading(key, digest):
-            parts = await asyncio.to_thread(Parts.of, key, fields, digest, await self.split(fields))
-            old = self._old_count(doc, before)
+        if before.digest == one.digest and before.passages is not None:
+            if first and document_hash.encoded(one.fields) != before.fields:
+                await self._write_quietly(first)  # the origin may change alone: no passage depends on it
+            return Written(before.passages, False, await self._sync.epoch(one.doc.corpus))
+        async with self.quarantine.reading(one.key, one.digest):
+            parts = await asyncio.to_thread(Parts.of, one.key, one.fields, one.digest, await self.split(one.fields))
+            old = self._old_count(one.doc, before)
             if not first:
-                await self._demand_whole(doc, old)
-            epoch = await self._write(key, doc, parts, old, list(first))
+                await self._demand_whole(one.doc, old)
+            epoch = await self._write(one.key, one.doc, parts, old, list(first))
             return Written(len(parts.passages), True, epoch)
+
+    async def put_new(self, corpus: str, new: Sequence[Incoming]) -> dict[str, Written]:
+        """Writes small documents that were not there: cut in one turn of a thread, written many in one tick.
+
+        Returns those written, by key; it leaves out those that are better seen to one by one. Raises as `put` where a
+        tick fails, and then none of its documents counts as done.
+        """
+        ends = await self.quarantine.ends()
+        cut = await asyncio.to_thread(self._cut, [one for one in new if one.digest[:16] not in ends])
+        await self._sync.epoch(corpus)
+        outcomes = dict[str, Written]()
+        while cut:
+            count = tick_size([parts for _, parts in cut])
+            outcomes |= await self._write_together(corpus, cut[:count])
+            cut = cut[count:]
+        return outcomes
+
+    def _cut(self, new: Sequence[Incoming]) -> list[tuple[Incoming, Parts]]:
+        """Leaves out what is refused or long: whoever puts it alone is told why. Any thread."""
+        cut = list[tuple[Incoming, Parts]]()
+        for one in new:
+            with self.quarantine.shown(one.digest), suppress(BadDocument):
+                slices = split_in_slices(one.fields.text, self._tokenizer, one.fields.marks)
+                passages = [passage for part in slices for passage in part]
+                parts = Parts.of(one.key, one.fields, one.digest, passages)
+                if len(parts.frames()) == 1:
+                    cut.append((one, parts))
+        return cut
+
+    async def _write_together(self, corpus: str, cut: Sequence[tuple[Incoming, Parts]]) -> dict[str, Written]:
+        words = [await self._analysed(parts, range(len(parts.passages))) for _, parts in cut]
+        step = self._epochs.next(corpus)
+        commands = step.commands
+        for one, parts in cut:
+            commands += parts.commands_of_new(one)
+        try:
+            await self._write_quietly(commands)
+        except (RedisError, ShardFailed) as error:
+            await self._mark_unfinished([one.key for one, _ in cut])
+            if is_write_refusal(error):  # each is whole, or not there
+                removals = ((one.key, *unlink(one.doc, range(len(parts.passages)))[1:]) for one, parts in cut)
+                await self._write_quietly([("UNLINK", *names) for names in removals])
+            raise
+        for (one, parts), analysed in zip(cut, words, strict=True):
+            self.quarantine.forget(one.key)
+            with self.quarantine.shown(one.digest):
+                self._index(one.doc, parts, range(len(parts.passages)), analysed)
+        self._epochs.written(step)
+        return {one.key: Written(len(parts.passages), True, step.epoch) for one, parts in cut}
 
     async def split(self, fields: Fields) -> list[Passage]:
         """Cuts a text slice by slice: whole big ones would keep the few threads, and small ones past their deadline."""
@@ -108,11 +155,11 @@ class DocumentWriter:
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
         *frames, last = parts.frames()
         for frame in frames:
-            words = await self.analysed(parts, frame)
+            words = await self._analysed(parts, frame)
             # Each frame is a change of its own: the next may fail, and what was cached before is false already.
             step = self._epochs.next(doc.corpus)
-            await self.write_quietly([*step.commands, *head, *parts.commands_of(doc, frame)])
-            self.index(doc, parts, frame, words)
+            await self._write_quietly([*step.commands, *head, *parts.commands_of(doc, frame)])
+            self._index(doc, parts, frame, words)
             self._sync.show_size()
             self._epochs.written(step)
             self._runtime.progress()
@@ -120,23 +167,23 @@ class DocumentWriter:
             head = []
         surplus = [unlink(doc, range(count, old))] if old > count else []
         end = ("HSET", key, "passages", count, "digest", parts.digest)
-        words = await self.analysed(parts, last)
+        words = await self._analysed(parts, last)
         step = self._epochs.next(doc.corpus)
         try:
-            await self.write_quietly([*step.commands, *head, *parts.commands_of(doc, last), *surplus, end])
+            await self._write_quietly([*step.commands, *head, *parts.commands_of(doc, last), *surplus, end])
         except (RedisError, ShardFailed):
-            await self.mark_unfinished([key])
+            await self._mark_unfinished([key])
             raise
-        self.index(doc, parts, last, words)
+        self._index(doc, parts, last, words)
         self._remove_from_index(doc, range(count, old))
         self._epochs.written(step)
         return step.epoch
 
-    async def write_quietly(self, commands: Sequence[tuple[Argument, ...]]) -> None:
+    async def _write_quietly(self, commands: Sequence[tuple[Argument, ...]]) -> None:
         """Writes so that settling has nothing to do. Raises as `write`."""
         raise_first(commands, await self._runtime.calls(commands, quiet=True))
 
-    async def mark_unfinished(self, names: Sequence[str]) -> None:
+    async def _mark_unfinished(self, names: Sequence[str]) -> None:
         """Removes the digests of documents whose tick failed: Redis goes on in it, so passages may lack."""
         for key, reply in zip(names, await self._runtime.calls([("HDEL", n, "digest") for n in names]), strict=True):
             if isinstance(reply, Exception) and not is_write_refusal(reply):
@@ -151,7 +198,7 @@ class DocumentWriter:
         while old - count > PASSAGES_PER_UNLINK:
             surplus = range(old - PASSAGES_PER_UNLINK, old)
             step = self._epochs.next(doc.corpus)
-            await self.write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(doc, surplus)])
+            await self._write_quietly([*step.commands, ("HDEL", key, "digest"), unlink(doc, surplus)])
             self._remove_from_index(doc, surplus)
             self._epochs.written(step)
             self._runtime.progress()
@@ -163,7 +210,7 @@ class DocumentWriter:
         names = self._sync.index(doc.corpus).table.keys_of(doc.document)
         return max([before.passages or 0, *(keys.parse_passage(name).n + 1 for name in names)])
 
-    async def analysed(self, parts: Parts, frame: range) -> list[Analysed]:
+    async def _analysed(self, parts: Parts, frame: range) -> list[Analysed]:
         """Analyses a text, and lets others in behind each passage that is long enough to hold them up."""
         words = list[Analysed]()
         for n in frame:
@@ -172,7 +219,7 @@ class DocumentWriter:
                 await asyncio.sleep(0)
         return words
 
-    def index(self, doc: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
+    def _index(self, doc: keys.DocKey, parts: Parts, frame: range, words: list[Analysed]) -> None:
         self.check_dropping(doc)
         index = self._sync.index_to_change(doc.corpus)
         for n, analysed in zip(frame, words, strict=True):

@@ -18,19 +18,19 @@ from tests.workers import kill_worker
 SENTENCE = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist, who ground rye there. "
 POISON = """
 import os
-from shardqa.gears_functions.shard import document_writer, new_documents
+from shardqa.gears_functions.shard import document_writer
 cut = document_writer.split_in_slices
 def poisoned(text, *others):
     if "POISON" in text:
         os._exit(1)
     return cut(text, *others)
-document_writer.split_in_slices = new_documents.split_in_slices = poisoned
+document_writer.split_in_slices = poisoned
 GB("CommandReader").register(trigger="Poisoned")
 """
 CURE = """
 from shardqa.gears_functions import splitting
-from shardqa.gears_functions.shard import document_writer, new_documents
-document_writer.split_in_slices = new_documents.split_in_slices = splitting.split_in_slices
+from shardqa.gears_functions.shard import document_writer
+document_writer.split_in_slices = splitting.split_in_slices
 """
 
 
