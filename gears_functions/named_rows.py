@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from shardqa import analysis, places
+from shardqa.analysis import content
 from shardqa.gears_functions.passage_reading import Loaded
 from shardqa.models import span_edges
 from shardqa.models.tokenizer import PassageTokens
@@ -40,20 +41,21 @@ def read_of(passage: Loaded, pieces: PassageTokens, question: str) -> PassageTok
     not named, where one is. Where no row is named, those are that say all of the question, with a column of what it
     asks for.
     """
-    terms = _terms(question)
+    query = analysis.query(question)
+    terms = set(query.content)
     rows = list(_rows(passage.text, passage.start, passage.places))
     scores = [0 if _is_told(cells, terms) else _score(cells[0][len(cells) > 1], terms) for _, _, cells in rows]
     names = next((names for word, names in KINDS.items() if re.search(rf"\b{word}", question.lower())), "")
-    unasked, kind = (_unnamed, terms) if any(scores) else (_of_other_kinds, _terms(names))
+    unasked, kind = (_unnamed, terms) if any(scores) else (_of_other_kinds, content(names))
     if unasked is _of_other_kinds and terms:
-        scores = [int(len(cells) > 1 and terms <= _terms(" ".join(chain(*cells)))) for _, _, cells in rows]
+        scores = [int(len(cells) > 1 and terms <= content(" ".join(chain(*cells)))) for _, _, cells in rows]
     best = max(scores, default=0)
     if not best:
         return pieces
     others = [(first, last) for (first, last, _), score in zip(rows, scores, strict=True) if score < best]
     above = _heading(passage.text, rows[0][0])
-    heading = _terms(passage.text[max(0, above) : max(0, rows[0][0])])
-    if others and not (heading <= terms and next(iter(analysis.analyse(question).content)) in heading):
+    heading = content(passage.text[max(0, above) : max(0, rows[0][0])])
+    if others and not (heading <= terms and query.content[0] in heading):
         others.append((above, rows[0][0]))
     for (first, _, cells), score in zip(rows, scores, strict=True):
         others += unasked(passage.text, max(0, first), cells, terms, kind) if score == best else []
@@ -63,18 +65,14 @@ def read_of(passage: Loaded, pieces: PassageTokens, question: str) -> PassageTok
     return PassageTokens(pieces.ids[is_read], pieces.offsets[is_read], pieces.words[is_read])
 
 
-def _terms(text: str) -> set[str]:
-    return set(analysis.analyse(text).content)
-
-
 def _score(name: str, terms: set[str]) -> int:
     """Returns the number of words of a name that is wholly among the terms; else 0."""
-    return len(own) if (own := _terms(name)) <= terms else 0
+    return len(own) if (own := content(name)) <= terms else 0
 
 
 def _is_told(cells: Cells, terms: set[str]) -> bool:
     """Returns whether the question tells the value of a pair, which it does not ask for then."""
-    return len(cells) == 1 and bool(value := _terms(cells[0][1])) and value <= terms
+    return len(cells) == 1 and bool(value := content(cells[0][1])) and value <= terms
 
 
 def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: set[str]) -> list[tuple[int, int]]:
@@ -82,9 +80,9 @@ def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: se
     first of its kind; empty where there is none.
     """
     extents = list(span_edges.cells_in(text, row, cells))
-    told = [terms <= _terms(value) for _, value in cells]
-    told = told if any(told) else [not terms.isdisjoint(_terms(value)) for _, value in cells]
-    asked = next((n for n, (name, _) in enumerate(cells) if not told[n] and not kind.isdisjoint(_terms(name))), None)
+    told = [terms <= content(value) for _, value in cells]
+    told = told if any(told) else [not terms.isdisjoint(content(value)) for _, value in cells]
+    asked = next((n for n, (name, _) in enumerate(cells) if not told[n] and not kind.isdisjoint(content(name))), None)
     if asked is None or len(extents) < len(cells):
         return []
     ends = [*(first for first, _, _ in extents[1:]), extents[-1][2]]
@@ -98,7 +96,7 @@ def _unnamed(text: str, row: int, cells: Cells, terms: set[str], kind: set[str])
 
     A column whose value the question tells is not asked for.
     """
-    hits = [_score(name, kind) > 0 and terms.isdisjoint(_terms(value)) for name, value in cells[1:]]
+    hits = [_score(name, kind) > 0 and terms.isdisjoint(content(value)) for name, value in cells[1:]]
     extents = list(span_edges.cells_in(text, row, cells))[1:]
     if not any(hits[: len(extents)]):
         return []

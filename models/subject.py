@@ -64,10 +64,9 @@ class Subject:
     @lru_cache(256)  # of one question it is asked for when its words, and when its answer, are looked at
     def of(cls, wording: str, absent: tuple[str, ...] = ()) -> Subject:
         """`absent` are the terms that no passage has, nor a title."""
-        content = tuple(dict.fromkeys(analysis.analyse(wording).content))
         names = tuple(dict.fromkeys(names_of(wording)))
         unknown = frozenset(name for name in names if name in absent or analysis.stems([name])[0] in absent)
-        return cls(content, names, unknown, len(wording.split()))
+        return cls(analysis.query(wording).content, names, unknown, len(wording.split()))
 
     def unheard(self, passage: str) -> frozenset[str]:
         """The names that no passage has, without those that this one spells otherwise."""
@@ -77,7 +76,7 @@ class Subject:
         """Returns whether a text is the question again, as lists of questions have it: that answers nothing."""
         words = text.lower().split()
         asks = ECHO <= len(words) <= 2 * self.length and words[0] in ASKING
-        return asks and set(analysis.analyse(text).content) == set(self.words)
+        return asks and analysis.content(text) == set(self.words)
 
     def heard(self, sentence: str, passage: str) -> Heard:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import Stemmer
 
+from shardqa import languages
+
 PLAIN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+")  # a number with its separators, or a run of letters and digits
 MARKS_MATTER = re.compile(r"[+#^]|(?<![\w.])\.[^\W\d_]")  # texts without these need PLAIN alone, which is twice as fast
 WORD = re.compile(
@@ -41,6 +43,7 @@ STOP_WORDS = frozenset(
 """Words that say nothing about the passage sought; a question looks for them only when it has no others."""
 
 MOST_GROWTH = 4  # times as long; Korean is 2.6 times as long, whose syllables come apart
+STEM = 4  # letters that two forms of a word share at least
 SHORT = 50  # characters of which it does not matter
 
 _stemmer = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
@@ -125,6 +128,16 @@ def analyse(text: str) -> Analysed:
     return Analysed(stems(content), stems(stop))
 
 
+def content(text: str) -> set[str]:
+    return set(analyse(text).content)
+
+
+def matter(text: str) -> set[str]:
+    """Returns what a text is about: its words without endings, and without those that any question may have."""
+    every = (word for word in words(text) if word not in languages.ENGLISH)
+    return {word[: max(STEM, len(word) - 3)] if len(word) > STEM else word for word in every}
+
+
 def words_with(text: str, terms: Collection[str]) -> list[str]:
     """The words of a text that some of these terms come from, as they stand there, once each."""
     every = dict.fromkeys(match[0] for match in WORD.finditer(text)) if terms else ()
@@ -133,10 +146,12 @@ def words_with(text: str, terms: Collection[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The terms and pairs that a question looks for."""
+    """What a question looks for, analysed once for all that ask."""
 
-    terms: tuple[str, ...]  # in the question's order, each once; stop words only when it has nothing else
+    content: tuple[str, ...]  # terms in the question's order, each once, without stop words
+    terms: tuple[str, ...]  # these; stop words where it has nothing else
     pairs: tuple[tuple[str, str], ...]  # content terms that follow one another: names, titles, set phrases
+    matter: frozenset[str]  # see `matter`
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,12 +159,13 @@ class Query:
         return (*self.terms, *(f"{first} {second}" for first, second in self.pairs))
 
 
-@functools.lru_cache(256)  # each of a question's rounds asks for it
+@functools.lru_cache(256)  # each of a question's rounds and passages asks for it
 def query(question: str) -> Query:
-    """The terms and pairs of a question; none of both for one without words.
+    """Analyses a question; one without words has neither terms nor pairs.
 
     Pairs stand for entities: questions reach the shards without capitals, so names can't be told by their look.
     """
     terms = analyse(question)
     pairs = dict.fromkeys(itertools.pairwise(terms.content))
-    return Query(tuple(dict.fromkeys(terms.content or terms.stop)), tuple(pairs))
+    once, stop = (tuple(dict.fromkeys(every)) for every in (terms.content, terms.stop))
+    return Query(once, once or stop, tuple(pairs), frozenset(matter(question)))

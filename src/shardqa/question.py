@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias, TypedDict, Unpack
 
-from shardqa import checks, filters, keys, languages, spelling
+from shardqa import analysis, checks, filters, keys, languages, spelling
+from shardqa.analysis import Query
 from shardqa.answer_forms import FormChoice, asks_for_several
 from shardqa.answer_lines import AnswerWhen
 from shardqa.checks import MAX_K, MAX_N_BEST
@@ -60,6 +61,10 @@ class Question:
         if checks.question(self.wording) != self.text:
             return self.text
         return self.wording.lower() if languages.other_than_english(self.wording) else self.wording
+
+    @property
+    def query(self) -> Query:
+        return analysis.query(self.text)
 
     def corrected(self, words: Mapping[str, str]) -> Self:
         """The question with these words in place of those."""

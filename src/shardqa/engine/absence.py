@@ -30,5 +30,5 @@ def words_of(wording: str, absent: Sequence[str]) -> list[str]:
 
 def nearest(candidates: MergedCandidates, question: Question, best: Composed | None) -> list[Part]:
     """The best sentences; none where all are about something else: by the score, or as no passage has a word of it."""
-    is_far = best is None or best.score < FAR or set(analysis.query(question.text).terms) <= set(candidates.absent)
-    return [] if is_far else showing.same_matter(question.text, candidates.likeliest)
+    is_far = best is None or best.score < FAR or set(question.query.terms) <= set(candidates.absent)
+    return [] if is_far else showing.same_matter(question.query, candidates.likeliest)

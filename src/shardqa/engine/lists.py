@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from shardqa import analysis
+from shardqa.analysis import content
 from shardqa.answer_forms import asks_for_several
 from shardqa.engine.parts import Excerpt, distinct
 
@@ -28,7 +29,7 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
 
     Its score is the mean of its items', of each the likeliest of what was read in it.
     """
-    terms = _terms(question)
+    terms = set(analysis.query(question).content)
     for best in sorted(excerpts, key=lambda one: -one.score):
         text, first = best.passage.text, best.passage.start
         for items in _lists(text):
@@ -37,7 +38,7 @@ def whole(excerpts: Sequence[Excerpt], sentences: Sequence[Excerpt], question: s
             inside = [one for one in excerpts if _is_within(one, best, (first + above, extents[-1][1]))]
             numbers = [n for n, extent in enumerate(extents) if any(_is_within(one, best, extent) for one in inside)]
             are_neighbours = numbers[1:] and numbers[-1] - numbers[0] < len(numbers) and 2 * len(inside) > len(excerpts)
-            terms_above = terms & _terms(text[above : items[0][0]])
+            terms_above = terms & content(text[above : items[0][0]])
             is_asked = inside and 2 * len(terms_above) >= len(terms) > 0
             if (are_neighbours or is_asked) and extents[-1][1] - extents[0][0] <= MAX_LIST:
                 every = [*excerpts, *sentences]
@@ -50,11 +51,11 @@ def numbered(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
     """The clause, with those below it, that a question asks for by its number and nothing else but the title."""
     if (asked := CLAUSE.search(question)) is None:
         return []
-    number, left = re.escape(asked["number"]), _terms(question) - _terms(f"{asked[0]} {SAYS}")
+    number, left = re.escape(asked["number"]), set(analysis.query(question).content) - content(f"{asked[0]} {SAYS}")
     other = rf"[ \t]*(?:§ ?)?(?!{number}\.\d)\d+(?:\.\d+)*[.):]?[ \t]"
     clause = re.compile(rf"^[ \t]*(?:{OF_CLAUSE} ?)?{number}[.):]?[ \t]+\S.*(?:\n(?!{other}).*)*", re.I | re.MULTILINE)
     for one in sentences:
-        if (match := clause.search(one.passage.text)) and left <= _terms(one.passage.title):
+        if (match := clause.search(one.passage.text)) and left <= content(one.passage.title):
             text = match[0].rstrip()
             text = text.partition("\n\n")[0] if "." in number else text
             start = one.passage.start + match.start()
@@ -66,20 +67,20 @@ def headed(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
     """The items below a heading, or a line that is like one, that names what a question for several things asks for
     beside the title and the outer headings: the rules of corrie ball are what stands below "Rules".
     """
-    terms = _terms(ORDER.sub("", question)) if asks_for_several(question) else set[str]()
+    terms = content(ORDER.sub("", question)) if asks_for_several(question) else set[str]()
     passages: dict[str, Excerpt] = {}
     for one in sentences if terms else ():
         passages.setdefault(one.passage.key, one)
     blocks = [(block, line) for one in passages.values() for block, line in _blocks(one)]
     for block, line in blocks:
         *outer, heading = _headings(block)
-        left = terms - _terms(" ".join(outer))
-        if left and left <= _terms(heading):
+        left = terms - content(" ".join(outer))
+        if left and left <= content(heading):
             every = [item for other, _ in blocks if _headings(other) == _headings(block) for item in other]
             items = [item for item in every if item.document == block[0].document]
             return list(distinct(sorted(items, key=lambda item: (item.start, -item.end))))
         is_heading = line.endswith(":") or (len(line.split()) <= HEADING and line[-1:] not in ".!?")
-        if left and is_heading and left <= _terms(f"{line} {heading}"):
+        if left and is_heading and left <= content(f"{line} {heading}"):
             return block
     return []
 
@@ -95,10 +96,6 @@ def _blocks(one: Excerpt) -> Iterator[tuple[list[Excerpt], str]]:
         begin = items[0][0]
         line = text[_line_above(text, begin) : begin].strip()
         yield [replace(one, start=first + start, end=first + end, score=HEADED) for start, end in items], line
-
-
-def _terms(text: str) -> set[str]:
-    return set(analysis.analyse(text).content)
 
 
 def _line_above(text: str, at: int) -> int:

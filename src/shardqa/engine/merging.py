@@ -162,7 +162,7 @@ def conclude(
         needed=threshold,
         lines=lines,
         parts=parts,
-        n_best=showing.others(asked.text, answer.text(form) if answer else None, n_best) if parts else n_best,
+        n_best=showing.others(asked.query, answer.text(form) if answer else None, n_best) if parts else n_best,
         cached=cache is not None and not question.view,
         cache=None if question.view else cache,
         partial=bool(silent),

@@ -2,11 +2,12 @@
 
 import pytest
 
+from shardqa import analysis
 from shardqa.engine import showing
 from shardqa.schema import Candidate, Part
 
 MILL = "The river at the mill was measured."
-QUESTION = "How deep is the river at the mill?"
+QUERY = analysis.query("How deep is the river at the mill?")
 
 
 def part(text: str, title: str = "") -> Part:
@@ -31,13 +32,13 @@ def candidate(answer: str, score: float, passage: str = MILL) -> Candidate:
 def test_sentences_of_another_matter_are_left_out_beside_others(
     texts: list[tuple[str, str]], sentences: list[str]
 ) -> None:
-    assert [one.text for one in showing.same_matter(QUESTION, [part(*one) for one in texts])] == sentences
+    assert [one.text for one in showing.same_matter(QUERY, [part(*one) for one in texts])] == sentences
 
 
 @pytest.mark.parametrize(("answer", "possible"), [(None, ["287 m", "278 m"]), ("287 m", ["278 m", "Magda"])])
 def test_other_answers_are_near_the_first_and_say_something_new(answer: str | None, possible: list[str]) -> None:
     every = [("287 m", 0.15), ("the 287 m", 0.1), ("278 m", 0.06), ("the mill", 0.06), ("by", 0.01)]
     found = [candidate(*one) for one in every] + [candidate("Magda", 0.06, "Magda taught.")]
-    marked = showing.others(QUESTION, answer, found)
+    marked = showing.others(QUERY, answer, found)
     assert [one.answer for one in marked if one.possible] == possible
     assert len(marked) == len(found)
