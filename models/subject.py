@@ -39,6 +39,9 @@ COUNTED = re.compile(r"[^\W\d_]+(\d+)")
 ACRONYM = 6  # letters of the longest that is a name: a longer word in capitals is said aloud
 ECHO = 4  # words from which a text with the words of a question may be the question
 ASKING = frozenset("who whom whose what when where why how which do does did is are was were can may will".split())  # noqa: SIM905
+SPEAKER = re.compile(r"^[A-Z][^\n:?]{0,40}: ")  # of a turn in a transcript
+DAYS = "today tomorrow monday tuesday wednesday thursday friday saturday sunday"
+NOBODY = NOT_COUNTED | {*re.findall(r"\w+", DAYS)}
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
 
 
@@ -59,6 +62,7 @@ class Subject:
     names: tuple[str, ...]  # folded, each once
     unknown: frozenset[str]  # names that no passage has
     length: int  # words
+    who: bool = False  # a person is asked for
 
     @classmethod
     @lru_cache(256)  # of one question it is asked for when its words, and when its answer, are looked at
@@ -66,17 +70,24 @@ class Subject:
         """`absent` are the terms that no passage has, nor a title."""
         names = tuple(dict.fromkeys(names_of(wording)))
         unknown = frozenset(name for name in names if name in absent or analysis.stems([name])[0] in absent)
-        return cls(analysis.query(wording).content, names, unknown, len(wording.split()))
+        asking = next((word for word in analysis.words(wording) if word in ASKING), "")
+        return cls(analysis.query(wording).content, names, unknown, len(wording.split()), asking in ("who", "whom"))
 
     def unheard(self, passage: str) -> frozenset[str]:
         """The names that no passage has, without those that this one spells otherwise."""
         return frozenset(name for name in self.unknown if not _has(_vocabulary(passage), name))
 
+    def is_answered(self, text: str, sentence: str) -> bool:
+        """Returns whether a text may be an answer: it stands in no question like this one, and for "who" is no date."""
+        is_date = self.who and all(word in NOBODY or word.isdigit() for word in analysis.words(text))
+        return not is_date and not self.is_echoed(sentence)
+
     def is_echoed(self, text: str) -> bool:
-        """Returns whether a text is the question again, as lists of questions have it: that answers nothing."""
-        words = text.lower().split()
+        """Returns whether a text is the question again, as in lists of questions and in talks: that answers nothing."""
+        text = SPEAKER.sub("", text.strip())
+        words, content = text.lower().split(), analysis.content(text)
         asks = ECHO <= len(words) <= 2 * self.length and words[0] in ASKING
-        return asks and analysis.content(text) == set(self.words)
+        return asks and (content >= set(self.words) if text.endswith("?") else content == set(self.words))
 
     def heard(self, sentence: str, passage: str) -> Heard:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""

@@ -50,7 +50,8 @@ def scored(readings: Sequence[ShardReading], subject: Subject, ranks: Ranks) -> 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
     it. `ranks` are of all passages found, read or not.
     """
-    read = [(span, reading) for reading in readings for span in reading.spans if not subject.is_echoed(span.text)]
+    every = ((span, reading) for reading in readings for span in reading.spans)
+    read = [one for one in every if subject.is_answered(one[0].text, one[0].passage.between(*one[0].sentence))]
     spans = _scored(read, subject, ranks)
     newest = {one.span.document for one in spans if not is_quoted(one.span) and one.score >= one.scoring.below.unsure}
     kept = [one for one in read if not (one[0].document in newest and is_quoted(one[0]))]

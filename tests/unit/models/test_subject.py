@@ -72,7 +72,14 @@ def test_a_word_said_aloud_is_no_name(question: str) -> None:
         ("The mill at Abel Ford is closed.", False),
         ("Abel Ford", False),
         ("The mill at Abel Ford closes at six.", False),
+        ("Ada Moss: When does the mill in Abel Ford close today?", True),
     ],
 )
 def test_a_question_that_stands_in_a_passage_answers_nothing(text: str, is_echo: bool) -> None:
     assert Subject.of("When does the mill in Abel Ford close?").is_echoed(text) == is_echo
+
+
+@pytest.mark.parametrize(("question", "is_answer"), [("Who orders the rudder?", False), ("When is it ordered?", True)])
+def test_a_day_is_nobody(question: str, is_answer: bool) -> None:
+    assert Subject.of(question).is_answered("by 3 May", "Ada orders it by 3 May.") == is_answer
+    assert Subject.of(question).is_answered("May Lund", "May Lund orders it by 3 May.")
