@@ -56,17 +56,26 @@ def in_row(
     """Returns the characters of a span of a table's row within one cell's value; `row` is where the row begins.
 
     A reader may point at the column's name instead, at both, or at part of a short value. Of a pair whose value the
-    question tells, as that it is closed, its name is the answer.
+    question tells, as that it is closed, its name is the answer; of a row of two cells, where it tells of the first,
+    the second is.
     """
-    for name, first, last in cells_in(text, row, cells):
+    places = list(cells_in(text, row, cells))
+    for name, first, last in places:
         if name < end and start < last:
-            value, asked = (set(re.findall(r"\w+", words.casefold())) for words in (text[first:last], question))
+            value, asked = (_words(words) for words in (text[first:last], question))
+            second = places[1] if len(places) == 2 and name < places[1][0] else None
+            if second is not None and value & asked and not _words(text[second[1] : second[2]]) & asked:
+                return second[1:]
             if len(cells) == 1 and value <= asked:
                 return name, name + len(cells[0][0])
             if end <= first or len(text[first:last].split()) <= NAME:
                 return first, last
             return max(start, first), min(end, last)
     return start, end
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, int]]:

@@ -73,3 +73,14 @@ def test_of_a_pair_whose_value_the_question_tells_the_name_is_the_answer() -> No
     for question, answer in (("When is it closed?", "Tuesday"), ("What is it on Tuesday?", "closed")):
         begin, stop = in_row(text, 0, [("Tuesday", "closed")], 0, 7, question)
         assert text[begin:stop] == answer
+
+
+@pytest.mark.parametrize("span", ["Crane, up to 5 t", "Crane, up to 5 t has Price: 95 crowns"])
+def test_of_a_row_of_two_cells_whose_first_the_question_tells_the_second_is_the_answer(span: str) -> None:
+    text, cells = (
+        "Service Crane, up to 5 t has Price: 95 crowns.",
+        [("Service", "Crane, up to 5 t"), ("Price", "95 crowns")],
+    )
+    for question, answer in (("What does the crane cost?", "95 crowns"), ("What costs 95 crowns?", "Crane, up to 5 t")):
+        begin, stop = in_row(text, 0, cells, 8, 8 + len(span), question)
+        assert text[begin:stop] == answer
