@@ -18,18 +18,15 @@ def add(composer: Composer, value: Any, level: int = 1) -> None:
         _object(composer, value, level)
     elif not isinstance(value, list):
         composer.block(_text(value))
-    elif value and all(isinstance(one, Mapping) and all(map(_is_flat, one.values())) for one in value):
-        _rows(composer, value)
+    elif value and all(isinstance(one, Mapping) for one in value) and (rows := _flattened(value)):
+        _rows(composer, rows)
     else:
         for n, one in enumerate(value, 1):
             if _is_flat(one):
                 composer.block(f"- {_text(one)}", close=n > 1)
             else:
-                own = (
-                    next((one[name] for name in NAMES if _is_flat(one.get(name, {}))), n)
-                    if isinstance(one, dict)
-                    else n
-                )
+                named = one if isinstance(one, Mapping) else {}
+                own = next((named[name] for name in NAMES if name in named and _is_flat(named[name])), n)
                 composer.heading(_text(own), level)
                 add(composer, one, level + 1)
 
@@ -47,20 +44,28 @@ def _object(composer: Composer, value: Mapping[str, Any], level: int) -> None:
 
 def _rows(composer: Composer, rows: Sequence[Mapping[str, Any]]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    names.sort(
-        key=lambda name: NAMES.index(name) if name in NAMES[:3] else len(NAMES)
-    )  # what a row is about comes first
+    # what a row is about comes first
+    names.sort(key=lambda name: NAMES.index(name) if name in NAMES[:3] else len(NAMES))
     if len(names) > COLUMNS:
-        for n, row in enumerate(rows):
-            _object(composer, row, n)
+        for row in rows:
+            _object(composer, row, 1)
         return
     composer.rows([[_text(row.get(name)) for name in names] for row in rows], names)
 
 
+def _flattened(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns each row with the fields of its objects among its own (`price amount`); none where more is nested."""
+    inner = [{name: one if isinstance(one, Mapping) else {"": one} for name, one in row.items()} for row in rows]
+    if not all(_is_flat(one) for row in inner for own in row.values() for one in own.values()):
+        return []
+    return [
+        {f"{name} {field}".strip(): one for name, own in row.items() for field, one in own.items()} for row in inner
+    ]
+
+
 def _is_flat(value: Any) -> bool:
-    return not isinstance(value, dict) and (
-        not isinstance(value, list) or all(not isinstance(one, dict | list) for one in value)
-    )
+    inner = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+    return not any(isinstance(one, dict | list) for one in inner)
 
 
 def _text(value: Any) -> str:

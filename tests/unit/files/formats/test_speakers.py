@@ -60,5 +60,7 @@ def test_messages_of_teams_have_their_authors() -> None:
 def test_a_list_of_objects_is_rows_and_an_object_pairs_under_its_name() -> None:
     (rows,) = documents("a.json", b'[{"sku": 7, "name": "Oak bench", "price": "57 euros"}]')
     assert rows.text == "name Oak bench has sku: 7; price: 57 euros."
+    (rows,) = documents("a.json", b'[{"name": "Ash stool", "price": {"amount": 65, "in": "euros"}}, {"name": "Bench"}]')
+    assert rows.text == "name Ash stool has price amount: 65; price in: euros.\nname Bench."
     (pairs,) = documents("a.json", b'{"info": {"title": "Kiln", "tags": ["a", "b"]}, "open": true}')
     assert pairs.text == "open: yes.\n\ninfo\n\ntitle: Kiln.\ntags: a, b."
