@@ -37,6 +37,9 @@ HEAD = re.compile(r"\\(title|author)\{((?:[^{}]|\{[^{}]*\})*)\}|\\maketitle")
 NAMES = {"DTSTART": "Start", "DTEND": "End", "DTSTAMP": "", "UID": "", "VERSION": "", "PRODID": "", "SEQUENCE": "",
          "FN": "Name", "N": "", "TEL": "Telephone", "EMAIL": "E-mail", "ORG": "Organization", "ADR": "Address",
          "BDAY": "Birthday", "SUMMARY": "Summary"}  # fmt: skip
+PROPERTY = re.compile(r"""([\w.-]+)((?:;[^:"]*(?:"[^"]*"[^:"]*)*)?):(.*)""")  # name, parameters, value
+PERSON = re.compile(r""";CN="?([^";:]+)""")
+UNREAD = ("VCALENDAR", "VALARM", "VTIMEZONE", "STANDARD", "DAYLIGHT")  # whose own properties are no text
 DATE = re.compile(r"(\d{8})(?:T(\d{4}))?\d{0,2}Z?")
 Blocks = Iterator[tuple[int, str]]
 """(level of a heading or 0 for a paragraph, words)"""
@@ -165,18 +168,30 @@ def _headed(text: str, heading: str, marks: Iterable[tuple[str, str]]) -> Blocks
 
 
 def _entries(text: str) -> Blocks:
-    """Takes calendars (ics) and cards (vcf): each entry under its summary, a property a line."""
+    """Takes calendars (ics) and cards (vcf): each entry under its summary, wherever it stands, a property a line."""
+    open_ones: list[list[tuple[int, str]]] = [[]]
     for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
-        name, _, value = line.partition(":")
-        name = name.partition(";")[0].upper().rpartition(".")[2]
-        value = re.sub(r"\\([,;\\])", r"\1", value.replace("\\n", "\n")).strip()
+        if (match := PROPERTY.fullmatch(line)) is None:
+            continue
+        name = match[1].upper().rpartition(".")[2]
+        value = re.sub(r"\\([,;\\])", r"\1", match[3].replace("\\n", "\n")).strip()
         shown = NAMES.get(name, name.capitalize())
-        if name in ("SUMMARY", "FN"):
-            yield 1, value
-        elif name not in ("BEGIN", "END") and not name.startswith("X-") and shown and value:
+        if name == "BEGIN":
+            open_ones.append([])
+        elif name == "END":
+            own = sorted(open_ones.pop() if len(open_ones) > 1 else [], key=lambda block: -block[0])
+            own = own if len(own) > 2 else [(level, words.replace(":\t", ": ", 1)) for level, words in own]
+            yield from own if value.upper() not in UNREAD else ()
+        elif name in ("SUMMARY", "FN"):
+            open_ones[-1].append((1, value))
+        elif not name.startswith("X-") and shown and value:
             if name in ("DTSTART", "DTEND", "DUE", "BDAY", "CREATED"):
                 value = _date(value)
-            yield 0, f"{shown}: {' '.join(value.replace(';', ' ').split()) if name in ('ADR', 'ORG') else value}"
+            if person := PERSON.search(match[2]):
+                value = f"{person[1]} ({value.removeprefix('mailto:')})"
+            value = " ".join(value.replace(";", " ").split()) if name in ("ADR", "ORG") else value
+            open_ones[-1].append((0, f"{shown}:\t{value}" if "\n" not in value else f"{shown}: {value}"))
+    yield from chain.from_iterable(open_ones)
 
 
 def _date(value: str) -> str:

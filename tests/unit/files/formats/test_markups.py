@@ -49,10 +49,14 @@ Floor & 1311\\
 ICS = """BEGIN:VCALENDAR
 BEGIN:VEVENT
 UID:7
+DTSTART;TZID=Europe/Oslo:20240516T163000
+BEGIN:VALARM
+TRIGGER:-PT33M
+END:VALARM
 SUMMARY:Regatta of the
   club
-DTSTART;TZID=Europe/Oslo:20240516T163000
 LOCATION:Mill hall\\, Lisk
+ORGANIZER;CN="Moss, Ada":mailto:ada@lisk.example
 END:VEVENT
 END:VCALENDAR
 """
@@ -75,7 +79,12 @@ def text(name: str, content: str | bytes) -> str:
         ("a.tex", TEX, "The Moss oven\n\nAuthor: Ada Moss, Ugo\n\nIt burnt 41\xa0days at 12.5 %."),
         ("a.tex", UNENDED, "The ferry sails at seven."),
         ("a.tex", TEX, "Zone Floor has Mean: 1311."),
-        ("a.ics", ICS, "Regatta of the club\n\nStart: 16 May 2024, 16:30\nLocation: Mill hall, Lisk"),
+        (
+            "a.ics",
+            ICS,
+            "Regatta of the club\n\nStart: 16 May 2024, 16:30.\nLocation: Mill hall, Lisk.\n"
+            "Organizer: Moss, Ada (ada@lisk.example).",
+        ),
         ("a.typ", "= Oven\nIt burns. // It costs 7 euros.\n/* nor */\n", "Oven\n\nIt burns."),
         ("a.wiki", "== Oven ==\nIt '''burns''' [[Fire|bright]].<!-- It costs 7 euros. -->", "Oven\n\nIt burns bright."),
         ("a.md", "It burns. %%It costs 7 euros.%%\n\n<!-- nor -->", "It burns."),
