@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
+MALLOC = ((-8, 1), (-3, 128 * 1024), (-1, 128 * 1024))
+"""glibc's mallopt: one heap; larger blocks, and more free bytes at its end, go back. It raises both itself if unset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,13 @@ def release_freed() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def keep_little_freed() -> None:
+    """Have the allocator give freed memory back to the system by itself; a no-op where libc is not glibc.
+
+    Else each thread has a heap, and blocks as large as any that was freed once come from it and stay.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
+    for parameter, value in MALLOC:
+        mallopt(parameter, value)

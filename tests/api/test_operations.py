@@ -1,5 +1,6 @@
 """Health, readiness, metrics, headers, the description and the log."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,10 @@ import pytest
 from shardqa.api.app import create_app
 from shardqa.config import Settings
 from tests.api.conftest import Server, environment, problem, refused_start
+from tests.faults.subject import resident
 from tests.nodes import free_port, wait_until
+
+KEPT = 50.0  # megabytes that a process may hold of bodies it has refused
 
 
 def test_without_a_cluster_the_process_is_alive_and_says_why_it_is_not_ready(alone: httpx.Client) -> None:
@@ -26,6 +30,16 @@ def test_requests_are_counted_by_the_route_not_the_address(alone: httpx.Client) 
     assert 'route="unmatched",status="404"' in metrics
     assert "/nowhere" not in metrics
     assert "shardqa_cluster_connected 0.0" in metrics
+
+
+def test_memory_of_large_bodies_goes_back_to_the_system(lonely: Server, alone: httpx.Client) -> None:
+    before, body = resident(lonely.pid or 0), b"[" + 30_000_000 * b" "
+    headers = {"Content-Type": "application/json"}
+    with ThreadPoolExecutor(4) as pool:
+        replies = pool.map(lambda _: alone.post("/v1/documents", content=body, headers=headers), range(8))
+        assert [problem(reply, 400, "bad_json")["detail"] for reply in replies]
+    assert before is not None
+    wait_until(lambda: (resident(lonely.pid or 0) or 0) < before + KEPT, "the bodies' memory given back")
 
 
 def test_head_gives_the_headers_of_get(alone: httpx.Client) -> None:

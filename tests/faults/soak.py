@@ -1,6 +1,7 @@
 """`python -m tests.faults.soak MINUTES [SEED]`: a cluster with replicas under load and one harm after another.
 
-Four askers (two by engines of their own, two by one API process) and two writers. Each harm is followed by a look how
+Four askers (two by engines of their own, two by one API process), two writers, and one who sends that process large
+bodies which it refuses: it has to give their memory back. Each harm is followed by a look how
 long it took until all shards answer and the harmed one takes documents again. In the end the history is checked
 (checker.py), and what is left (aftermath.py). Prints a report; exits with 1 where anything was wrong.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
+import httpx
 from redis.exceptions import RedisError
 
 from shardqa import keys
@@ -43,6 +45,13 @@ PROBES = tuple(f"{thing} of {place}" for thing in ("harbour", "station") for pla
 HARMS_OF_NODES = {
     harms.kill_master, harms.restart_master, harms.hang_master, harms.hang_master_long, harms.kill_replica,
 }  # fmt: skip
+ODD_SECONDS = 3.0  # between two bodies that are refused
+ODD = (  # method, path, body: no PDF, records without a text, no JSON
+    ("PUT", "/v1/files/odd.pdf", bytes(16_000_000)),
+    ("POST", "/v1/documents", b"[" + b",".join([b'{"x": 1}'] * 10_000) + b"]"),
+    ("POST", "/v1/ask", b'{"question": "' + 1_900_000 * b"x"),
+)
+MOST = 250.0  # megabytes of the API process after all of it; 85 at its start
 LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
 
 
@@ -69,6 +78,7 @@ class Soak:
             for one in clients:
                 group.create_task(one.run(self.stop))
             group.create_task(self._sample())
+            group.create_task(self._send_odd())
             group.create_task(self._harm(seconds))
 
     async def _harm(self, seconds: float) -> None:
@@ -136,6 +146,18 @@ class Soak:
             return int(engine.shards.owner(keys.doc(CORPUS, name)).port)
         except ShardqaError:
             return 0
+
+    async def _send_odd(self) -> None:
+        async with httpx.AsyncClient(
+            base_url=self.url, timeout=90, headers={"Content-Type": "application/json"}
+        ) as api:
+            while not self.stop.is_set:
+                method, path, body = self.chance.choice(ODD)
+                status = (await api.request(method, path, content=body)).status_code
+                self.record.counts[f"{path}, odd: {status}"] += 1
+                await asyncio.sleep(ODD_SECONDS)
+        if (size := resident(self.api) or 0.0) > MOST:
+            self.record.faults.append(f"the API process has {size:.0f} MB, {MOST:.0f} are wanted at most")
 
     async def _sample(self) -> None:
         while not self.stop.is_set:
