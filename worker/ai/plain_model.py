@@ -14,7 +14,7 @@ class PlainModel:
     splits: bool
     inputs: Sequence[str]
     outputs: Sequence[str]
-    errors: ClassVar[tuple[type[Exception], ...]]  # that the library raises
+    errors: ClassVar[tuple[type[Exception], ...]] = ()  # that the library raises
 
     def infer(self, arrays: Sequence[Array]) -> list[Array]:
         """Returns the outputs in their order. Raises what the library raises."""

@@ -18,6 +18,7 @@ from redis import ResponseError
 from shardqa import tensors
 from shardqa.tensors import Array, BadTensor
 from shardqa.worker.ai.messages import ModelError
+from shardqa.worker.ai.plain_model import PlainModel
 from shardqa.worker.ai.scripts import Reach, ScriptCall
 
 ARITY = "ERR wrong number of arguments"  # begins what Redis says then
@@ -25,8 +26,7 @@ LONGEST = 900  # characters of an error: TorchScript adds a traceback
 ENTRY_POINT = ["List[Tensor]", "List[str]", "List[str]"]  # types of the arguments of every entry point
 
 
-class TorchModel:
-    concurrent = False
+class TorchModel(PlainModel):
     splits = True  # TorchScript declares no dimensions: who stores a model with BATCHSIZE says so
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
@@ -40,23 +40,11 @@ class TorchModel:
         self.inputs: Sequence[str] = [a.name for a in schema.arguments[1:] if not a.has_default_value()]
         self.outputs: Sequence[str] = [""] * _outputs(schema)
 
-    def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        if len(arrays) != len(self.inputs):
-            raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
+    def infer(self, arrays: Sequence[Array]) -> list[Array]:
         return _guarded(lambda: self._module(*_to_torch(arrays, self._device)))
 
-    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return [None] * len(self.outputs)
 
-    def options(self) -> Any:
-        return None
-
-    def terminate(self, options: Any) -> None:
-        """Does nothing: TorchScript can't be interrupted."""
-
-
-class TorchScript:
-    concurrent = False
+class TorchScript(PlainModel):
     splits = False
     outputs: Sequence[str] = ()
 
@@ -80,9 +68,9 @@ class TorchScript:
 
     def call(self, call: ScriptCall, arrays: Sequence[Array]) -> list[Array]:
         """Runs one function; returns its tensors. Raises ModelError."""
-        if call.entry_point and call.function not in self.inputs:
+        function = self._functions.get(call.function)
+        if function is None or (call.entry_point and call.function not in self.inputs):
             raise ModelError(f"ERR Function does not exist: {call.function}")
-        function = self._function(call.function)
         inputs = _to_torch(arrays, self._device)
         arguments: list[Any] = [inputs, list(call.keys), list(call.args)] if call.entry_point else list(inputs)
         if call.variadic >= 0 and not call.entry_point:
@@ -95,20 +83,6 @@ class TorchScript:
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         raise ModelError("ERR a script is run by AI.SCRIPTEXECUTE")
-
-    def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return [None] * len(self.outputs)
-
-    def options(self) -> Any:
-        return None
-
-    def terminate(self, options: Any) -> None:
-        """Does nothing: TorchScript can't be interrupted."""
-
-    def _function(self, name: str) -> Any:
-        if name not in self._functions:
-            raise ModelError(f"ERR Function does not exist: {name}")
-        return self._functions[name]
 
 
 def _untyped(function: Any) -> Any:
