@@ -5,6 +5,9 @@ and is at most a second behind. Connections belong to the event loop's thread.
 """
 
 import asyncio
+import functools
+import itertools
+import string
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,9 +20,8 @@ from redis.crc import key_slot
 
 from shardqa import streaming, topology
 from shardqa.errors import BadModel
-from shardqa.topology import Node
+from shardqa.topology import SLOTS, Node
 from shardqa.worker.calls import WORKER, Argument, Calls, first
-from shardqa.worker.hashtags import tag_of_slot
 from shardqa.worker.peer_sockets import Connecting, PeerConnection
 
 NODES = ("CLUSTER", "NODES")
@@ -28,6 +30,20 @@ CONNECT_TIMEOUT = 5.0  # seconds, with the first words: a loop that is busy is l
 REPLY_TIMEOUT = 10.0  # seconds a peer may take
 OWNER_TIMEOUT = 120.0  # seconds for a command on one key, a large document it may be
 CONNECTIONS = 16  # to one peer; one more waits for a free one
+LETTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+
+
+@functools.cache
+def tags() -> tuple[str, ...]:
+    """Returns the tag of every slot, as RedisGears' `hashtag()` gives it: the shortest string of LETTERS that hashes to
+    the slot, the first in their order among equals ('06S' for slot 0); three letters reach every slot.
+    """
+    by_slot: dict[int, str] = {}
+    for length in (1, 2, 3):
+        for letters in itertools.product(LETTERS, repeat=length):
+            tag = "".join(letters)
+            by_slot.setdefault(key_slot(tag.encode()), tag)
+    return tuple(by_slot[slot] for slot in range(SLOTS))
 
 
 class Cluster:
@@ -44,12 +60,12 @@ class Cluster:
     def hashtag(self) -> str:
         """Returns a tag of a slot of this shard. Any thread. Raises redis.ResponseError when it owns none."""
         if not self.enabled:
-            return tag_of_slot(0)
+            return tags()[0]
         if self._nodes is None:
             self._learn(first(self._calls.run(WORKER, [NODES])))
         if self._master is None or not self._master.slots:
             raise ResponseError("CLUSTERDOWN this node owns no slots and so has no hashtag; add it to the cluster")
-        return tag_of_slot(self._master.slots[0][0])
+        return tags()[self._master.slots[0][0]]
 
     async def refresh(self) -> None:
         """Reads the topology; an error (the keyspace loads) keeps the last one."""

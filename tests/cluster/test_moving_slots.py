@@ -21,7 +21,7 @@ from shardqa.models import shipped
 from shardqa.models.pushed import pushed_label
 from shardqa.schema import Document
 from shardqa.topology import Node
-from shardqa.worker.hashtags import tag_of_slot
+from shardqa.worker.nodes import tags as tags_of_slots
 from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
 from tests.slots import agree, begin_move, end_move, migrate, move
@@ -57,7 +57,7 @@ def nodes(two: LocalCluster) -> Iterator[list[Redis]]:
 
 def knows_own_tag(client: Redis) -> bool:
     """A shard learns of moved slots within a second; until then its tag is another shard's."""
-    return tag_of(client) == tag_of_slot(topology.myself(topology.read(client)).slots[0][0])
+    return tag_of(client) == tags_of_slots()[topology.myself(topology.read(client)).slots[0][0]]
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ def stored_model(client: Redis, key: str, label: str) -> None:
 def test_a_copy_that_lies_under_a_former_tag_is_sent_as_well(nodes: list[Redis]) -> None:
     taker, giver = nodes
     label, highest = pushed_label("former", "0123"), topology.myself(topology.read(giver)).slots[-1][-1]
-    former, own = (keys.model("former", tag) for tag in (tag_of_slot(highest), tag_of(taker)))
+    former, own = (keys.model("former", tag) for tag in (tags_of_slots()[highest], tag_of(taker)))
     stored_model(giver, former, label)
     assert giver.execute_command("RG.TRIGGER", "Push", "former", tag_of(giver), own) == [b"1"]
     assert taker.execute_command("AI.MODELGET", own, "META")[5] == label.encode()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from redis import Redis, ResponseError
+from redis.crc import key_slot
 
-from shardqa.worker.hashtags import slot_of_tag
 from tests.compat.scripts import send
 
 WORDS = {"a": 40, "b": 25, "c": 1, "d": 1}
@@ -178,13 +178,13 @@ def test_each_shard_has_its_id_and_a_tag_of_a_slot_that_it_owns(shards: list[Red
     assert len(set(results(shards, everywhere("")))) == 3
     code = everywhere(".map(lambda id: hashtag())", "mode='async_local'")
     tags = [run(shard, code)[0][0] for shard in shards]
-    owners = [cluster_client.nodes_manager.get_node_from_slot(slot_of_tag(tag)).redis_connection for tag in tags]
+    owners = [cluster_client.nodes_manager.get_node_from_slot(key_slot(tag.encode())).redis_connection for tag in tags]
     assert owners == shards
     assert sorted(results(shards, everywhere(".map(lambda id: hashtag())"))) == sorted(tags)
 
 
 def test_a_write_to_a_slot_of_another_shard_is_an_error(shards: list[Redis], cluster_client: Any) -> None:
-    owner = cluster_client.nodes_manager.get_node_from_slot(slot_of_tag("cluster-a")).redis_connection
+    owner = cluster_client.nodes_manager.get_node_from_slot(key_slot(b"cluster-a")).redis_connection
     other = next(shard for shard in shards if shard is not owner)
     replies, errors = run(other, everywhere(".map(lambda x: execute('SET', '{cluster-a}', 1))", "mode='async_local'"))
     assert replies == []
