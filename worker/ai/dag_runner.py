@@ -12,11 +12,19 @@ from redis import ResponseError
 from shardqa import tensors
 from shardqa.tensors import Array, BadTensor
 from shardqa.worker.ai.dag import BLOB, LOADED, Dag, Get, ModelRun
-from shardqa.worker.ai.tensor import Tensor
 
 SEPARATOR = "|>"
 FLOATS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 MOST_ZEROS = 1 << 20  # elements of a tensor without values
+
+
+class Tensor:
+    """The immutable tensor that `import redisAI` gives to functions; `array` is its numpy form."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from shardqa import tensors
 from shardqa.tensors import Array
 from shardqa.worker.ai.batching import LoadedModel
 from shardqa.worker.ai.dag import ModelRun
-from shardqa.worker.ai.dag_runner import DagRunner, RunStep
+from shardqa.worker.ai.dag_runner import DagRunner, RunStep, Tensor
 from shardqa.worker.ai.function_runs import FunctionRuns
 from shardqa.worker.ai.scripts import ScriptCall
-from shardqa.worker.ai.tensor import Tensor
 from shardqa.worker.calls import Calls, Command, Rights, whole
 from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
 from shardqa.worker.gears.pipeline.run import current, enter

@@ -19,8 +19,7 @@ from redis import ResponseError
 from shardqa.topology import Node
 from shardqa.worker import resp
 from shardqa.worker.gears.cluster.exchange import FULL, TAKEN, UNKNOWN
-from shardqa.worker.gears.cluster.execution_part import ExecutionPart, PartLinks
-from shardqa.worker.gears.cluster.members import Member
+from shardqa.worker.gears.cluster.execution_part import ExecutionPart, Member, PartLinks
 from shardqa.worker.gears.cluster.peers import REPLY_SECONDS, Neighbours
 from shardqa.worker.gears.pipeline.execution_list import Execution
 from shardqa.worker.gears.pipeline.plan import GIVEN_TO_ALL, RunPlan

@@ -14,9 +14,10 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from shardqa.topology import Node
+from redis.crc import key_slot
+
+from shardqa.topology import SLOTS, Node
 from shardqa.worker.gears.cluster.exchange import Far, Inbox, Near, Out
-from shardqa.worker.gears.cluster.members import Member, owners, slot_of
 from shardqa.worker.gears.pipeline.chain import Chain
 from shardqa.worker.gears.pipeline.execution_list import Execution
 from shardqa.worker.gears.pipeline.plan import GIVEN
@@ -25,6 +26,26 @@ from shardqa.worker.gears.pipeline.steps import GLOBAL, GearsStep, Kind
 from shardqa.worker.gears.pipeline.sugar import not_async
 from shardqa.worker.gears.sessions.session import Session
 from shardqa.worker.threads import Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A shard that takes part in an execution."""
+
+    id: str  # of its master
+    slots: tuple[tuple[int, int], ...]
+
+
+def owners(members: tuple[Member, ...]) -> list[int]:
+    """Returns, for each slot, the index of its owner as the initiator saw it: so equal keys meet on one shard.
+
+    Slots that nobody owned go round robin.
+    """
+    table = [slot % len(members) for slot in range(SLOTS)]
+    for index, member in enumerate(members):
+        for first, last in member.slots:
+            table[first : last + 1] = [index] * (last - first + 1)
+    return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +214,8 @@ class ExecutionPart:
             else:
                 by_target.setdefault(target, []).append(record)
         return by_target
+
+
+def slot_of(key: Any) -> int:
+    data = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
+    return int(key_slot(data))

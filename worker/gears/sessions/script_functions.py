@@ -18,11 +18,12 @@ from shardqa.worker.gears.pipeline.function_threads import current_or_begun_by
 from shardqa.worker.gears.pipeline.futures import GearsFuture, PlainFuture
 from shardqa.worker.gears.pipeline.readers import text
 from shardqa.worker.gears.pipeline.run import FlatError, Run, current, enter
+from shardqa.worker.gears.pipeline.steps import GearsStep, Kind
 from shardqa.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.worker.gears.registrations.registrations import TIMER, Registration
 from shardqa.worker.gears.sessions.builder import Builder
 from shardqa.worker.gears.sessions.script_module import in_use, of_script
 from shardqa.worker.gears.sessions.session import Session
-from shardqa.worker.gears.sessions.time_event import register_timer
 from shardqa.worker.gears.settings import WorkerSettings
 from shardqa.worker.nodes import Cluster
 from shardqa.worker.runtime import Runtime
@@ -262,3 +263,31 @@ async def run_later(
             log(f"a coroutine of runCoroutine failed: {failure!r}", "warning")
     if then is not None:
         then(result, error)
+
+
+class _Call:
+    """A step that calls a function without a record."""
+
+    def __init__(self, callback: Any) -> None:
+        self._callback = callback
+
+    def __call__(self, _record: Any) -> Any:
+        return self._callback()
+
+
+def register_timer(session: Session, seconds: Any, callback: Any, key: str | None = None) -> None:
+    """Makes `callback` run every so many seconds, until `key` is deleted: registerTE. Raises TypeError.
+
+    It is a registration, so it is kept, replicated and removed as others are; timers.py runs it.
+    """
+    if not callable(callback):
+        raise TypeError(f"registerTE: callback must be a function, not {type(callback).__name__}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        raise TypeError(f"registerTE: time argument must be a long or a float above 0, not {seconds!r}")
+    steps = (GearsStep(Kind.FOREACH, _Call(callback)),)
+    registration = Registration("", session.id, session.user, TIMER, "async_local", None, steps, convert=False)
+    registration.prefix, registration.period = key or "", float(seconds)
+    registration.id = session.next_id(registration)
+    session.register(registration, None)
+    if key is not None and session.is_new:
+        session.execute(("SET", key, registration.id))

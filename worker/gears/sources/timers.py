@@ -1,4 +1,4 @@
-"""Time events (time_event.py) as they run.
+"""Time events (registerTE) as they run.
 
 Of all shards the one that owns its key runs it; one without a key goes by its session's id. The key is a plain one, and
 whoever deletes it ends the function. Loop's thread only.
