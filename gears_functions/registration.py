@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 from shardqa import keys
 from shardqa.gears_functions.functions.answer import Answer
 from shardqa.gears_functions.functions.corpora import Corpora
-from shardqa.gears_functions.functions.delete import Delete
 from shardqa.gears_functions.functions.documents import Documents
-from shardqa.gears_functions.functions.drop import Drop
 from shardqa.gears_functions.functions.embed import Embed
 from shardqa.gears_functions.functions.ingest import Ingest
 from shardqa.gears_functions.functions.passages import Passages
 from shardqa.gears_functions.functions.rank import Rank
+from shardqa.gears_functions.functions.removing import Delete, Drop
 from shardqa.gears_functions.functions.settling import Settling
 from shardqa.gears_functions.functions.spelling import Spelling
 from shardqa.gears_functions.functions.streams import IngestStreams

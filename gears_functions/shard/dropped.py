@@ -95,7 +95,7 @@ class Dropped:
     async def changed(self, events: Sequence[KeyEvent]) -> None:
         for event in events:
             try:
-                corpus, bucket = keys.parse_drop(event.key)
+                corpus, bucket = keys.parse_mark("drop", event.key)
             except BadKey as error:
                 self._runtime.log(f"left alone: {error}", "warning")
                 continue
@@ -110,7 +110,7 @@ class Dropped:
         marks: dict[str, set[str]] = {}
         async for name in self._scan(PREFIX + "*", SCAN_MARKS):
             try:
-                corpus, bucket = keys.parse_drop(name)
+                corpus, bucket = keys.parse_mark("drop", name)
             except BadKey:
                 continue
             marks.setdefault(corpus, set()).add(bucket)

@@ -348,17 +348,8 @@ def parse_passage(key: str) -> PassageKey:
     return PassageKey(corpus, tag, document, int(n))
 
 
-def parse_drop(key: str) -> tuple[str, str]:
-    """(corpus, bucket)."""
-    return _of_bucket(key, "drop")
-
-
 def parse_mark(word: str, key: str) -> tuple[str, str]:
-    """(corpus, bucket)."""
-    return _of_bucket(key, word)
-
-
-def _of_bucket(key: str, word: str) -> tuple[str, str]:
+    """(corpus, bucket) of a key that `mark` or `drop` made."""
     match = re.fullmatch(rf"{word}:([a-z0-9._-]+):\{{(b\d{{4}})\}}", key)
     if match is None:
         raise BadKey(f"key {key[:120]!r} is not of the form {word}:<corpus>:{{bucket}}")

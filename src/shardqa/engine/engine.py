@@ -19,9 +19,8 @@ from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.documents import Documents
 from shardqa.engine.epochs import Epochs
-from shardqa.engine.feedback import FeedbackStreams
 from shardqa.engine.files import Files
-from shardqa.engine.question_log import QuestionLog
+from shardqa.engine.question_log import FeedbackStreams, QuestionLog
 from shardqa.engine.rank import Ranking
 from shardqa.engine.reading import Readers
 from shardqa.engine.search import Searching

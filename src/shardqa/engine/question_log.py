@@ -1,14 +1,18 @@
-"""Questions that were asked of a corpus, and whether it answered: a stream for each, where the server is told to."""
+"""Streams of a corpus, where the server is told to keep them: the questions that were asked of it and whether it
+answered, and what readers say is right, from which an evaluation takes its questions.
+"""
 
 import logging
 
 from shardqa import keys
 from shardqa.engine.connections import Shards
 from shardqa.errors import ShardqaError
-from shardqa.http_schema import AskedQuestion
+from shardqa.http_schema import AskedQuestion, Feedback
 from shardqa.schema import Answer
 
 MAX_ENTRIES = 10_000  # of a corpus, about; the oldest go first
+MAX_FEEDBACK = 100_000  # likewise
+FIELD = "json"
 READ = 2_000  # entries, the latest, that are told together
 
 log = logging.getLogger("shardqa.engine")
@@ -40,3 +44,18 @@ class QuestionLog:
 
     async def forget(self, corpus: str) -> None:
         await self._shards.by_key(keys.asked(corpus), "UNLINK")
+
+
+class FeedbackStreams:
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    async def add(self, corpus: str, feedback: Feedback) -> None:
+        record = feedback.model_dump_json(exclude={"corpus"})
+        await self._shards.by_key(keys.feedback(corpus), "XADD", "MAXLEN", "~", MAX_FEEDBACK, "*", FIELD, record)
+
+    async def latest(self, corpus: str) -> list[Feedback]:
+        """The last word on each question, in the order of the first ones."""
+        entries = await self._shards.by_key(keys.feedback(corpus), "XRANGE", "-", "+")
+        every = [Feedback.model_validate_json(fields[FIELD.encode()]) for _, fields in entries]
+        return list({one.question: one for one in every}.values())
