@@ -19,7 +19,6 @@
 #include "core/state.h"
 #include "core/text.h"
 #include "gears/rg_commands.h"
-#include "gears/miss.h"
 #include "gears/hooked_command.h"
 #include "gears/registry.h"
 #include "info.h"

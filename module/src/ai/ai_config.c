@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ai/backends.h"
+#include "ai/ai_info.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"

@@ -1,6 +1,6 @@
 /* The life of models: in memory, and what the worker has of them. model_type.c writes them to
  * RDB and AOF, model_commands.c has the commands. */
-#include "ai/backends.h"
+#include "ai/ai_info.h"
 #include "ai/model_internal.h"
 
 #include <limits.h>

@@ -6,7 +6,7 @@
  * few go through GET. Equal misses of one user at once share one computation (`joinable`). The
  * worker's SET of the answer arrives in a later tick than its reply, so a tracking client sees
  * the reply first and the invalidation after it. */
-#include "gears/miss.h"
+#include "gears/rg_commands.h"
 
 #include <string.h>
 

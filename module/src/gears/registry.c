@@ -142,16 +142,21 @@ static struct session *read_session(const char *payload, size_t length) {
 
 /* ---- encoding ---- */
 
+/* What both frames of a session begin with. */
+static void begin_session(struct frame_writer *w, const struct session *session, uint8_t type, uint64_t request) {
+    long long count = 0;
+    for (struct registration *r = session->first; r; r = r->next) count++;
+    frame_begin(w, type, request);
+    frame_text(w, session->id);
+    frame_text(w, session->user);
+    frame_item(w, session->code, session->code_length);
+    frame_number(w, count);
+}
+
 /* The payload of REGISTER: what read_session reads. */
 void gears_encode(const struct session *session, struct buffer *payload) {
     struct frame_writer w;
-    long long count = 0;
-    for (struct registration *r = session->first; r; r = r->next) count++;
-    frame_begin(&w, FRAME_REGISTER, 0);
-    frame_text(&w, session->id);
-    frame_text(&w, session->user);
-    frame_item(&w, session->code, session->code_length);
-    frame_number(&w, count);
+    begin_session(&w, session, FRAME_REGISTER, 0);
     for (struct registration *r = session->first; r; r = r->next) {
         frame_text(&w, r->id);
         buffer_add(&w.buffer, r->items.data, r->items.length);
@@ -171,13 +176,7 @@ static void set_inactive(struct session *session, const char *why, size_t length
 /* SESSION: the worker runs the code and gives its registrations these ids. */
 static void send_now(const struct session *session, uint64_t request, bool drop) {
     struct frame_writer w;
-    long long count = 0;
-    for (struct registration *r = session->first; r; r = r->next) count++;
-    frame_begin(&w, FRAME_SESSION, request);
-    frame_text(&w, session->id);
-    frame_text(&w, session->user);
-    frame_item(&w, session->code, session->code_length);
-    frame_number(&w, count);
+    begin_session(&w, session, FRAME_SESSION, request);
     for (struct registration *r = session->first; r; r = r->next) frame_text(&w, drop ? "" : r->id);
     for (struct registration *r = session->first; r && !drop; r = r->next) {
         buffer_add(&w.buffer, r->items.data, r->items.length);

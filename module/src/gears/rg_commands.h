@@ -1,4 +1,4 @@
-/* RG.*: the commands that the worker answers. The sessions and registrations themselves:
+/* RG.*: the commands that the worker answers; and GET, which a hook may answer (miss.c). The sessions and registrations themselves:
  *     registry.h. */
 #ifndef SHARDQA_RG_COMMANDS_H
 #define SHARDQA_RG_COMMANDS_H
@@ -14,6 +14,7 @@ int rg_admin(RedisCtx *ctx, RedisString **argv, int argc);   /* answered by the 
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc);    /* the same, without a deadline */
 int rg_peer(RedisCtx *ctx, RedisString **argv, int argc);
 int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc);
+int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc);
 int rg_request(RedisCtx *ctx, RedisString **argv, int argc); /* any other command that the worker answers */
 
 #endif
