@@ -24,6 +24,7 @@ UNREACHABLE = (429, 503, 504)  # nobody there, too busy, too slow
 class WrongSetting(SetupError):
     """A flag, a variable or a line of the settings' file has a value that is not allowed."""
 
+    code = SetupError.code
     status = 422
 
 

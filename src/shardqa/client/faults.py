@@ -31,8 +31,6 @@ class RequestFailed(ShardqaError):
 class Unreachable(ClusterUnavailable):
     """No API answers at the address."""
 
-    code = "unreachable"
-
 
 def fault_of(reply: httpx2.Response) -> ShardqaError:
     """The fault that a reply of status 400 and above means."""

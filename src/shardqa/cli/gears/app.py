@@ -31,7 +31,6 @@ NameArgument = Annotated[str | None, typer.Argument(metavar="ID|NAME", help="An 
 class UnknownFunction(ShardqaError):
     """No registration and no execution has this name."""
 
-    code = "unknown_function"
     status = 404
 
 
@@ -175,7 +174,6 @@ def rm(
 class OwnFunction(ShardqaError):
     """The function to remove belongs to `shardqa prepare`."""
 
-    code = "own_function"
     status = 409
 
 

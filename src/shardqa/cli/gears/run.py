@@ -34,7 +34,6 @@ LAST_OPTION = "REQUIREMENTS"  # takes all words that follow
 class ScriptFailed(ShardqaError):
     """Redis has refused a script, or the command that ends it."""
 
-    code = "script_failed"
     status = 500
 
 
