@@ -22,7 +22,7 @@ ASIDE = {"bench", "docs", "tests", "toolchain", "tools"}
 # Names that nothing here calls, by who does.
 CALLED_BY_OTHERS = {
     "tests": "MAX_PASSAGE",
-    "Python": "__dir__ __getattr__ JsonLines data_received do_GET do_POST log_message",
+    "Python": "__dir__ __getattr__ __init_subclass__ JsonLines data_received do_GET do_POST log_message",
     "users of the clients": "ask_many",
     "users of shardqa.ai": "model_scan script_delete script_scan",
     "uvicorn": "create_app timeout_keep_alive_handler",

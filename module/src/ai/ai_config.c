@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ai/ai_info.h"
+#include "ai/ai_state.h"
+#include "ai/model.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
@@ -50,7 +51,7 @@ static int load_backend(RedisCtx *ctx, RedisString **argv, int argc) {
     if (package == NULL) return redis.ReplyWithError(ctx, "ERR unsupported backend");
     if (shardqa.link.state != LINK_READY) return redis.ReplyWithError(ctx, link_unusable_error());
     if (!has_package(package) || !file_exists(argv[3])) return redis.ReplyWithError(ctx, "ERR error loading backend");
-    backend_loaded(redis.StringPtrLen(argv[2], NULL));
+    ai.backends |= backend_bit(redis.StringPtrLen(argv[2], NULL));
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 

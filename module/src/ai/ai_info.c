@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,22 +22,12 @@ static void text(RedisInfoCtx *ctx, const char *name, const char *value) {
     redis.InfoAddFieldCString(ctx, name, value);
 }
 
-/* 0: a backend that INFO has no field for. */
-static unsigned bit_of(const char *name) {
-    static const char *const names[] = {"TF", "TFLITE", "TORCH", "ONNX"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(name, names[i]) == 0) return 1u << i;
-    return 0;
-}
-
-void backend_loaded(const char *name) { ai.backends |= bit_of(name); }
-
 /* Whether something is or was loaded with it; what is stored while the worker starts is loaded
  * later. */
 static bool is_needed(const char *backend) {
     const struct model *m = ai.models;
     while (m && strcmp(m->backend, backend) != 0) m = m->next;
-    return m || (ai.backends & bit_of(backend)) != 0;
+    return m || (ai.backends & backend_bit(backend)) != 0;
 }
 
 /* `name=version` of READY's words: a field where the backend is needed. */

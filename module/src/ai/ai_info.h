@@ -5,8 +5,5 @@
 
 /* RedisAI's sections of INFO, under its names where the module was loaded with NAME ai. */
 void ai_info_sections(RedisInfoCtx *ctx);
-/* A backend was loaded: INFO shows these alone, as RedisAI does, which loads one when it is first
- * needed. */
-void backend_loaded(const char *name);
 
 #endif

@@ -29,7 +29,7 @@ struct ai_state {
     long long models_unsent;  /* that the running worker has not been given */
     long long models_loading; /* sent anew to a new worker and not answered yet */
     struct model *storing;    /* the validated model that the running AI.MODELSTORE of ours shall store; borrowed */
-    unsigned backends; /* that something was loaded with, see ai_info.h */
+    unsigned backends; /* that something was loaded with, see backend_bit */
     RedisType *tensor_type; /* of AI_TENSOR; the next two of AI__MODEL and AI_SCRIPT */
     RedisType *model_type;
     RedisType *script_type;

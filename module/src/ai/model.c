@@ -1,11 +1,11 @@
 /* The life of models: in memory, and what the worker has of them. model_type.c writes them to
  * RDB and AOF, model_commands.c has the commands. */
-#include "ai/ai_info.h"
 #include "ai/model_internal.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ai/ai_state.h"
 #include "core/pending.h"
@@ -23,6 +23,13 @@ enum {
 };
 
 /* ---- models ---- */
+
+unsigned backend_bit(const char *name) {
+    static const char *const names[] = {"TF", "TFLITE", "TORCH", "ONNX"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name, names[i]) == 0) return 1u << i;
+    return 0;
+}
 
 /* Not in the list yet: models_add puts it there. */
 struct model *model_new(const char *key, size_t key_length) {
@@ -259,7 +266,7 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
 bool model_loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     if (take_names(model, resp, length, keep, error, error_size)) {
         model->state = MODEL_LOADED;
-        backend_loaded(model->backend);
+        ai.backends |= backend_bit(model->backend);
         model->load_kills = 0;
         return true;
     }

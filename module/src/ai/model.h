@@ -67,6 +67,10 @@ void models_cron(void);           /* frees models that no key holds any more */
 void model_blame(uint64_t id, enum activity_end end, bool alone);
 int models_subscribe(RedisCtx *ctx); /* follows keys that are renamed */
 
+/* Of a backend in the state's `backends`: INFO shows those that were loaded, as RedisAI does, which
+ * loads one when it is first needed. 0: one that INFO has no field for. */
+unsigned backend_bit(const char *name);
+
 struct model *model_retain(struct model *model);
 void model_release(void *model);
 

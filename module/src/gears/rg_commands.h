@@ -1,5 +1,5 @@
-/* RG.*: the commands that the worker answers; and GET, which a hook may answer (miss.c). The sessions and registrations themselves:
- *     registry.h. */
+/* RG.*: the commands that the worker answers; and GET, which a hook may answer (miss.c). The
+ * sessions and registrations themselves: registry.h. */
 #ifndef SHARDQA_RG_COMMANDS_H
 #define SHARDQA_RG_COMMANDS_H
 
