@@ -10,6 +10,7 @@ from shardqa import analysis
 from shardqa.analysis import content
 from shardqa.answer_forms import asks_for_several
 from shardqa.engine.parts import Excerpt, distinct
+from shardqa.models.metrics import normalise
 
 ITEM = re.compile(
     r"^[ \t]*(?P<mark>[-*+•]|(?P<number>\d{1,3})[.)])[ \t]+\S[^\n]*(?:\n[ \t]+[^\s\d*+•-][^\n]*)*", re.MULTILINE
@@ -64,23 +65,25 @@ def numbered(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
 
 
 def headed(sentences: Sequence[Excerpt], question: str) -> list[Excerpt]:
-    """The items below a heading, or a line that is like one, that names what a question for several things asks for
-    beside the title and the outer headings: the rules of corrie ball are what stands below "Rules".
+    """The items below a heading, or a line that is like one, that is the question, or names what a question for
+    several things asks for beside the title and the outer headings: the rules of corrie ball are what stands below
+    "Rules".
     """
     terms = content(ORDER.sub("", question)) if asks_for_several(question) else set[str]()
+    words = normalise(question) or question
     passages: dict[str, Excerpt] = {}
-    for one in sentences if terms else ():
+    for one in sentences:
         passages.setdefault(one.passage.key, one)
     blocks = [(block, line) for one in passages.values() for block, line in _blocks(one)]
     for block, line in blocks:
         *outer, heading = _headings(block)
         left = terms - content(" ".join(outer))
-        if left and left <= content(heading):
+        if words == normalise(heading) or (left and left <= content(heading)):
             every = [item for other, _ in blocks if _headings(other) == _headings(block) for item in other]
             items = [item for item in every if item.document == block[0].document]
             return list(distinct(sorted(items, key=lambda item: (item.start, -item.end))))
         is_heading = line.endswith(":") or (len(line.split()) <= HEADING and line[-1:] not in ".!?")
-        if left and is_heading and left <= content(f"{line} {heading}"):
+        if words == normalise(line) or (left and is_heading and left <= content(f"{line} {heading}")):
             return block
     return []
 

@@ -46,6 +46,13 @@ def test_a_list_below_the_heading_that_is_asked_for_is_the_answer_whatever_else_
     assert [one.text for one in found] == ["- Run.", "- Hold nothing."]
 
 
+@pytest.mark.parametrize("question", ["what is forbidden?", "What is forbidden"])
+def test_a_list_whose_heading_is_the_question_is_the_answer(question: str) -> None:
+    read = rules("Ball", RULES, [[12, {"headings": ["What is forbidden?"]}]])
+    assert [one.text for one in lists.headed(read, question)] == ["- Run.", "- Hold nothing."]
+    assert lists.headed(read, f"{question} indoors") == []
+
+
 def test_a_list_goes_on_in_the_passage_behind() -> None:
     marks: places.Raw = [[0, {"headings": ["Rules"]}]]
     text, start = "- Hold nothing.\n- Shout.", RULES.index("- Hold")
