@@ -66,9 +66,10 @@ class Rows:
         self.tokenizer, self.dice = Tokenizer.load(tokens_of), random.Random(seed)
         self.passages, self.near = list[questions.Record](), dict[str, list[int]]()
         self.records = [one for one in questions.records() if not questions.is_held_out(one)]
-        self.squad = squad_records(SQUAD / "train-v1.1.json.gz", lambda one: bool(one.answers))
-        self.unanswered = squad_records(SQUAD / "train-v2.0-unanswerable.json.gz", lambda one: not one.answers)
-        mixed = squad_records(mixture / "train.json.gz", lambda one: True)
+        self.squad = squad_records(squad.read_squad(SQUAD / "train-v1.1.json.gz"), lambda one: bool(one.answers))
+        unanswerable = squad.read_squad(SQUAD / "train-v2.0-unanswerable.json.gz")
+        self.unanswered = squad_records(unanswerable, lambda one: not one.answers)
+        mixed = squad_records(squad.read_squad(mixture / "train.json.gz"), lambda one: True)
         self.mixed = [(record, entry) for record in mixed for entry in record["questions"]]
         self.marked, _ = examples.read([mixture / "train.jsonl.gz"], self.tokenizer, True)
         sources = defaultdict[str, list[str]](list)
@@ -178,9 +179,10 @@ class Rows:
         return self._tokens.setdefault(text, self.tokenizer.passage(text))
 
 
-def squad_records(path: Path, is_wanted: Callable[[squad.SquadQuestion], bool]) -> list[questions.Record]:
+def squad_records(
+    content: squad.QuestionSet, is_wanted: Callable[[squad.SquadQuestion], bool]
+) -> list[questions.Record]:
     """Paragraphs of a SQuAD file with the questions that are wanted, in the form of questions as people ask them."""
-    content = squad.read_squad(path)
     entries = defaultdict[str | None, list[dict[str, Any]]](list)
     texts = {one.id: one for one in content.paragraphs}
     edges = {one.id: [0, *sentences.beginnings(one.text), len(one.text)] for one in content.paragraphs}

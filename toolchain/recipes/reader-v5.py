@@ -112,15 +112,19 @@ def loss_of_group(network: SpanReader, rows: Sequence[LearningRow]) -> torch.Ten
 class Training:
     """The network, its mean and the optimizer, in a state on disk."""
 
-    def __init__(self, start: Path, work: Path, rate: float) -> None:
+    def __init__(self, start: Path, work: Path, rate: float, most_kept: float = MEAN, words: bool = True) -> None:
+        """Without ``words`` the table of words stays as it is."""
         torch.manual_seed(5)
         self.network, self.mean = load_reader(start, evidence=True), load_reader(start, evidence=True)
+        self.most_kept = most_kept
+        self.network.encoder.embeddings.word_embeddings.weight.requires_grad_(words)
+        self.learnt = [one for one in self.network.parameters() if one.requires_grad]
         heads = {id(value) for head in self.network.heads().values() for value in head.parameters()}
-        bodies = [one for one in self.network.parameters() if id(one) not in heads]
+        bodies = [one for one in self.learnt if id(one) not in heads]
         parts = [
             ([one for one in bodies if one.dim() > 1], 0.01, rate),
             ([one for one in bodies if one.dim() == 1], 0.0, rate),
-            ([one for one in self.network.parameters() if id(one) in heads], 0.0, HEADS * rate),
+            ([one for one in self.learnt if id(one) in heads], 0.0, HEADS * rate),
         ]
         groups = [{"params": own, "weight_decay": decay, "lr": top, "highest": top} for own, decay, top in parts]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
@@ -141,13 +145,15 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = group["highest"] * min(1.0, (self.step + 1) / WARM_UP) * share_of_rate
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.learnt, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
-        kept = min(MEAN, self.step / (self.step + 10))
+        kept = min(self.most_kept, self.step / (self.step + 10))
+        pairs = zip(self.mean.parameters(), self.network.parameters(), strict=True)
+        means = [mean for mean, own in pairs if own.requires_grad]
         with torch.no_grad():
-            torch._foreach_lerp_([*self.mean.parameters()], [*self.network.parameters()], 1 - kept)
+            torch._foreach_lerp_(means, self.learnt, 1 - kept)
 
     def save(self) -> None:
         parts = {part: getattr(self, part).state_dict() for part in ("network", "mean", "optimizer")}
