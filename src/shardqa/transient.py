@@ -18,11 +18,10 @@ from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, TooM
 BETWEEN_SHARDS = ("TRYAGAIN", "MOVED", "ASK")  # of a key whose slot is not all here
 WRITE_REFUSALS = {"OOM": "memory is full", "NOREPLICAS": "replicas are missing", "MISCONF": "its disk fails"}
 CODES = (*BETWEEN_SHARDS, *WRITE_REFUSALS, "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "UNBLOCKED")
+NOT_SERVED = "not served by this shard"  # of TRYAGAIN, see module/src/core/call.c
 CLUSTER_DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
 # The same where redis-py takes the code off the text and makes a class of it; MovedError is an AskError.
 CLASSES = (ConnectionError, OSError, AskError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
-
-BY_OTHER_ROLE = (TryAgainError, ReadOnlyError, ClusterDownError, MasterDownError)
 
 
 def is_transient(error: BaseException) -> bool:
@@ -33,7 +32,14 @@ def is_transient(error: BaseException) -> bool:
 
 def may_tell_of_a_failover(error: BaseException) -> bool:
     """Whether the node may no longer be the master of what it was asked: a trigger has no key, so no MOVED tells."""
-    return isinstance(error, BY_OTHER_ROLE) or str(error).startswith("TRYAGAIN")
+    by_role = TryAgainError | ReadOnlyError | ClusterDownError | MasterDownError
+    return isinstance(error, by_role) or str(error).startswith(("TRYAGAIN", "UNBLOCKED"))
+
+
+def may_have_a_new_master(error: BaseException) -> bool:
+    """Whether a replica may have taken over from the node, rather than that it is busy or its worker starts."""
+    text = str(error)
+    return isinstance(error, ReadOnlyError) or text.startswith("UNBLOCKED") or NOT_SERVED in text
 
 
 def is_between_shards(error: BaseException) -> bool:

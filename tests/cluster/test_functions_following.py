@@ -132,7 +132,9 @@ def indexed(client: Any) -> int:
     return int(client.info("shardqa").get("shardqa_passages", -1))
 
 
-async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over(two: LocalCluster, filled: Shards) -> None:
+async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over_and_misses_no_shard(
+    two: LocalCluster, filled: Shards
+) -> None:
     async with await Engine.connect(settings_of(two, corpus=filled.corpus)) as engine:
         question = engine.question(QUESTIONS[0], corpus=filled.corpus)
         assert not (await engine.ranking.rank(question, 5)).failed
@@ -140,8 +142,9 @@ async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over(two: L
         take_over(replica)
         async with asyncio.timeout(FOLLOWED_SECONDS):
             while f"{replica.host}:{replica.port}" not in {str(node.name) for node in engine.shards.nodes()}:
-                await engine.ranking.rank(question, 5)
+                assert not (await engine.ranking.rank(question, 5)).failed
                 await asyncio.sleep(0.1)
+        assert not (await engine.ranking.rank(question, 5)).failed
 
 
 def test_after_flushall_nothing_is_found_and_all_can_come_again(filled: Shards) -> None:

@@ -103,13 +103,9 @@ class ClusterView:
             slots=list(node.slots),
             moving=len(node.moving),
         )
-        connection = self._shards.known(node.host, node.port)
-        if connection is None:
-            info.error = "it is not reached from here"
-            return info
         try:
             async with asyncio.timeout(NODE_SECONDS):
-                await self._fill(info, connection, scope)
+                await self._fill(info, self._shards.node(node.address), scope)
         except TimeoutError:
             info.error = f"it did not answer within {NODE_SECONDS:g} s"
         except ShardqaError as fault:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 from redis import exceptions
@@ -35,7 +35,7 @@ from shardqa.errors import (
     WritesRefused,
 )
 from shardqa.streaming import FilePart
-from shardqa.transient import is_transient, may_tell_of_a_failover, write_refusal
+from shardqa.transient import is_transient, may_have_a_new_master, may_tell_of_a_failover, write_refusal
 
 Value = TypeVar("Value")
 Argument: TypeAlias = str | bytes | int | float | FilePart
@@ -202,6 +202,8 @@ class Shards:
         self._cluster = cluster
         self._liveness = Liveness()
         self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
+        self._next_look = 0.0  # monotonic; none is begun before
+        self._served: dict[str, tuple[int, list[ClusterNode]]] = {}  # by master: a slot of its, itself and its replicas
 
     @classmethod
     async def connect(cls, settings: Settings) -> "Shards":
@@ -300,6 +302,11 @@ class Shards:
                 self.refresh()
                 asking = not isinstance(error, exceptions.MovedError)
                 node = await self._named(error)
+            except exceptions.ResponseError as error:
+                heir = await self._heir(node) if may_have_a_new_master(error) else None
+                if heir is None:
+                    raise
+                node, asking = heir, False
         return await self._guarded(node, args, asking)
 
     async def _guarded(self, node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
@@ -312,14 +319,18 @@ class Shards:
         """The node that a redirect names. Raises the redirect when the cluster does not know that node."""
         node = self._cluster.get_node(error.host, error.port)
         if node is None:
-            try:
-                await self._look()
-            except exceptions.RedisClusterException as unknown:  # no RedisError
-                raise error from unknown
+            await asyncio.wait([self.refresh()], timeout=2 * LOOK_SECONDS)
             node = self._cluster.get_node(error.host, error.port)
         if node is None:
             raise error
         return node
+
+    async def _heir(self, node: ClusterNode) -> ClusterNode | None:
+        """The replica that took over this master's slots, after a look at the topology; None: none did."""
+        await asyncio.wait([self.refresh()], timeout=2 * LOOK_SECONDS)
+        slot, nodes = self._served.get(str(node.name), (-1, []))
+        now = self._cluster.nodes_manager.slots_cache.get(slot, [node])[0]
+        return now if now in nodes[1:] else None
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
         """Sends a command to every master at once, except those named; replies are in the order of `nodes()`.
@@ -343,12 +354,12 @@ class Shards:
         """Runs a command on the master of its key: `command key args`. Raises as `on` does."""
         return await self.on(self.owner(key), command, key, *args)
 
-    def node(self, name: str) -> ClusterNode | None:
-        return next((node for node in self.nodes() if node.name == name), None)
-
-    def known(self, host: str, port: int) -> ClusterNode | None:
-        """A node by its address, replicas included."""
-        return self._cluster.get_node(host, port)
+    def node(self, name: str) -> ClusterNode:
+        """A node by its name, replicas included: one that was a master sends on. Raises ClusterUnavailable."""
+        node = self._cluster.get_node(node_name=name)
+        if node is None:
+            raise ClusterUnavailable(f"node {name} is none that the cluster tells of from here; ask again")
+        return node
 
     def owner(self, key: str | bytes) -> ClusterNode:
         """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
@@ -358,24 +369,23 @@ class Shards:
             self.refresh()
             raise ClusterUnavailable(f"no master serves the slot of {key!r}: {error}; see 'shardqa status'") from error
 
-    def refresh(self) -> None:
-        """Looks at the topology again soon, once for any number of callers."""
+    def refresh(self) -> asyncio.Task[None]:
+        """Looks at the topology again, once for any number of callers, and returns the look."""
         if self._refreshing is None or self._refreshing.done():
+            slots = self._cluster.nodes_manager.slots_cache
+            self._served |= {str(nodes[0].name): (slot, nodes) for slot, nodes in slots.items()}
             self._refreshing = asyncio.create_task(self._refresh())
+        return self._refreshing
 
     async def _look(self) -> None:
         """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does."""
-        await _looked(self._look_once, self._settings.timeout)
-
-    async def _look_once(self) -> None:
         manager = self._cluster.nodes_manager
         known = manager.startup_nodes
         others = [(host, port) for host, port in self._settings.addresses if f"{host}:{port}" not in known]
         await manager.initialize(additional_startup_nodes_info=others)
 
     async def _refresh(self) -> None:
-        await asyncio.sleep(REFRESH_SECONDS)
-        try:
-            await self._look()
-        except (exceptions.RedisError, exceptions.RedisClusterException, OSError):
-            return  # every node is gone: the next question that fails asks again
+        await asyncio.sleep(self._next_look - monotonic())
+        self._next_look = monotonic() + REFRESH_SECONDS
+        with suppress(exceptions.RedisError, exceptions.RedisClusterException, OSError):  # the next fault looks again
+            await _looked(self._look, self._settings.timeout)

@@ -212,7 +212,8 @@ class Ranking:
         if bridge.bridges is None:
             return lists, bridge.failed
         again, silent = await self._lists(question, limit, replace(statistics, bridges=bridge.bridges), bridge.others())
-        return list((dict(lists) | dict(again)).items()), [*bridge.failed, *silent]
+        by_part = {(part.corpus, one.tag): (part, one) for part, one in [*lists, *again]}  # a failover renames the node
+        return list(by_part.values()), [*bridge.failed, *silent]
 
 
 def _merged(question: Question, limit: int, terms: ShardTerms, lists: list[PartList], epochs: PartEpochs) -> RankedList:

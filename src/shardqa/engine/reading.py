@@ -110,8 +110,6 @@ class Readers:
     async def one(self, question: Question, name: str, passages: int, key: str) -> Read:
         """The answer of the shard at node `name`: a GET of its key that its reader fills when it misses."""
         node = self._shards.node(name)
-        if node is None:
-            raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
         reading = None if question.fresh else await self._filled(node, key)
         if reading is None:
             with suppress(WritesRefused):  # the value is of this epoch, too

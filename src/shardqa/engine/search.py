@@ -16,7 +16,7 @@ from shardqa.engine.explanation import graph_of, span_of, terms_of
 from shardqa.engine.rank import RankedList, RankedPassage, Ranking, since
 from shardqa.engine.reading import Readers, reach
 from shardqa.engine.shard_parts import ShardPart
-from shardqa.errors import AnswerTimeout, ClusterUnavailable
+from shardqa.errors import AnswerTimeout
 from shardqa.models.scoring import shipped_scoring
 from shardqa.question import Question
 from shardqa.schema import Explanation, FoundPassage, Highlight, RankScore, SearchResult, SearchTiming
@@ -99,8 +99,6 @@ class Searching:
         self, part: ShardPart, question: Question, keys: list[str], statistics: CorpusStatistics | None
     ) -> list[dict[str, Any]]:
         node = self._shards.node(part.node)
-        if node is None:
-            raise ClusterUnavailable(f"node {part.node} left the cluster while it was asked; ask again")
         words = ["RG.TRIGGER", "Passages", part.corpus, question.text, json.dumps(keys)]
         words += [] if statistics is None else [json.dumps(statistics.record())]
         passages: list[dict[str, Any]] = record_of(await self._shards.on(node, *words))["passages"]
