@@ -17,6 +17,10 @@ class WorkerConfig:
     role: str  # 'master' or 'replica'
     clustered: bool
     arguments: Mapping[str, str]  # of the module, names in lower case
+    model_threads: int  # of one run of a model
+    model_runs: int  # of one model at once
+    model_seconds: float  # that a run of a model may take; 0: no limit
+    stall: float  # seconds that a function may hold the loop
 
     @classmethod
     def of_hello(cls, frame: Frame) -> WorkerConfig:
@@ -26,27 +30,6 @@ class WorkerConfig:
             raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
         pairs = [*zip(words[::2], words[1::2], strict=True)]
         arguments = {name.lower(): value for name, value in reversed(pairs)}  # the user's own names come last
-        return cls(node, role, has_cluster == "1", arguments)
-
-    def _number(self, name: str) -> int:
-        return int(self.arguments[name])
-
-    @property
-    def model_threads(self) -> int:
-        """Threads of one run of a model."""
-        return self._number("threads")
-
-    @property
-    def model_runs(self) -> int:
-        """Runs of one model at once."""
-        return self._number("threads_per_queue")
-
-    @property
-    def model_seconds(self) -> float:
-        """Seconds that a run of a model may take; 0: no limit."""
-        return self._number("execution_timeout") / 1000
-
-    @property
-    def stall(self) -> float:
-        """Seconds that a function may hold the loop."""
-        return self._number("timeout") / 1000 or STALL
+        names = ("threads", "threads_per_queue", "execution_timeout", "timeout")
+        threads, runs, run_ms, timeout_ms = (int(arguments[name]) for name in names)
+        return cls(node, role, has_cluster == "1", arguments, threads, runs, run_ms / 1000, timeout_ms / 1000 or STALL)

@@ -1,4 +1,4 @@
-"""RedisGears on one shard: all its parts, built once, by a worker or by the local runner."""
+"""RedisGears on one shard: all its parts, built once, by a worker."""
 
 from collections.abc import Mapping
 

@@ -13,7 +13,7 @@ from shardqa.worker.gears.pipeline.plan import GIVEN, GIVEN_TO_ALL, RunPlan
 from shardqa.worker.gears.pipeline.run import Run
 from shardqa.worker.gears.pipeline.slot_reader import Elsewhere, SlotReader, glob
 from shardqa.worker.nodes import Cluster
-from shardqa.worker.runtime import KeyEvent as KeyEvent  # the local runner makes some, too
+from shardqa.worker.runtime import KeyEvent
 
 KEYS_PER_SCAN = 500  # keys of one SCAN step and of one chunk of records
 SCAN = 1000  # KeysOnlyReader's COUNT, unless it is given
