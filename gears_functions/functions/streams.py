@@ -19,7 +19,7 @@ from redis import RedisError, ResponseError
 
 from shardqa import keys
 from shardqa.errors import BadCorpusName, BadData, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
-from shardqa.gears_functions import arguments
+from shardqa.gears_functions import arguments, keyspace
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.functions.ingest import Ingest
 from shardqa.worker.runtime import KeyEvent, Runtime
@@ -103,13 +103,9 @@ class IngestStreams:
                 self._names.discard(event.key)
 
     async def _resync(self, reason: str) -> None:
-        streams, cursor = set[str](), b"0"
-        while True:
-            command = ("SCAN", cursor, "MATCH", keys.STREAMS + "*", "COUNT", SCAN_COUNT, "TYPE", "stream")
-            cursor, names = await self._runtime.call(*command)
-            streams.update(name.decode("utf-8", "surrogateescape") for name in names)
-            if cursor == b"0":
-                break
+        streams = set[str]()
+        async for names in keyspace.names(self._runtime, keys.STREAMS + "*", SCAN_COUNT, "TYPE", "stream"):
+            streams.update(names)
         self._names = {name for name in streams if name.startswith((keys.INGEST_STREAMS, keys.FAILED_ENTRIES))}
 
 

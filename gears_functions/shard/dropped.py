@@ -8,15 +8,15 @@ remove. The worker's loop only; at most one task removes.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 from redis import ResponseError
 
 from shardqa import keys, transient
 from shardqa.errors import BadKey
+from shardqa.gears_functions import keyspace
 from shardqa.gears_functions.shard import slots
 from shardqa.worker.runtime import Argument, KeyEvent, Runtime
 
@@ -108,25 +108,15 @@ class Dropped:
     async def load(self) -> None:
         """Reads all marks of the keyspace. Raises ResponseError."""
         marks: dict[str, set[str]] = {}
-        async for name in self._scan(PREFIX + "*", SCAN_MARKS):
-            try:
-                corpus, bucket = keys.parse_mark("drop", name)
-            except BadKey:
-                continue
-            marks.setdefault(corpus, set()).add(bucket)
+        async for page in keyspace.names(self._runtime, PREFIX + "*", SCAN_MARKS):
+            for name in page:
+                with suppress(BadKey):
+                    corpus, bucket = keys.parse_mark("drop", name)
+                    marks.setdefault(corpus, set()).add(bucket)
         for corpus in [corpus for corpus in self._marks if corpus not in marks]:
             self._uncover(corpus, set(self._marks[corpus]))
         for corpus, buckets in marks.items():
             self._cover(corpus, buckets)
-
-    async def _scan(self, pattern: str, count: int) -> Any:
-        cursor = b"0"
-        while True:
-            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", pattern, "COUNT", count)
-            for name in names:
-                yield name.decode("utf-8", "surrogateescape")
-            if cursor == b"0":
-                return
 
     # ---- removing
 

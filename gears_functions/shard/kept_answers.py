@@ -19,7 +19,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import BadKey, ShardFailed
-from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions import arguments, keyspace, permissions
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
@@ -88,13 +88,9 @@ class KeptAnswers:
     async def _load(self, word: str, reason: str) -> None:
         self._names = {group: names for group, names in self._names.items() if group[0] != word}
         self._current.clear()
-        cursor = b"0"
-        while True:
-            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", f"{word}:*", "COUNT", SCAN_COUNT)
-            for name in names:
-                self._note(name.decode("utf-8", "surrogateescape"))
-            if cursor == b"0":
-                break
+        async for page in keyspace.names(self._runtime, f"{word}:*", SCAN_COUNT):
+            for name in page:
+                self._note(name)
         self._look_soon()
 
     def _note(self, name: str) -> None:

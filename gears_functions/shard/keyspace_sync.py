@@ -16,7 +16,7 @@ from redis import ResponseError
 
 from shardqa import checks, keys, transient
 from shardqa.errors import BadKey, Indexing, ShardFailed
-from shardqa.gears_functions import document_hash
+from shardqa.gears_functions import document_hash, keyspace
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.shard import dropped, slots
@@ -199,14 +199,10 @@ class KeyspaceSync:
 
     async def scan(self) -> set[str]:
         """Makes the index equal to the keyspace; returns the corpora this changed."""
-        present, corpora, cursor = set[str](), set[str](), b"0"
-        while True:
-            cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
-            names = [name.decode("utf-8", "surrogateescape") for name in page]
+        present, corpora = set[str](), set[str]()
+        async for names in keyspace.names(self._runtime, PREFIX + "*", SCAN_COUNT):
             corpora |= await self._refresh(names)
             present.update(names)
-            if cursor == b"0":
-                break
         missing = [key for index in self.corpora.values() for key in index if key not in present]
         return corpora | await self._refresh(missing)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from shardqa import keys
 from shardqa.errors import BadKey
+from shardqa.gears_functions import keyspace
 from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.writes import write
 from shardqa.worker.runtime import Argument, KeyEvent, Runtime
@@ -56,16 +57,13 @@ class Marks:
             self._mark(corpus, bucket, event.type != "none")
 
     async def resync(self, reason: str) -> None:
-        marks, cursor = set[tuple[str, str]](), b"0"
-        while True:
-            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", self.prefix + "*", "COUNT", SCAN_COUNT)
-            for name in names:
+        marks = set[tuple[str, str]]()
+        async for page in keyspace.names(self._runtime, self.prefix + "*", SCAN_COUNT):
+            for name in page:
                 try:
-                    marks.add(keys.parse_mark(self._word, name.decode("utf-8", "surrogateescape")))
+                    marks.add(keys.parse_mark(self._word, name))
                 except BadKey as error:
                     self._runtime.log(f"left alone: {error}", "warning")
-            if cursor == b"0":
-                break
         self._marks = {}
         for corpus, bucket in marks:
             self._mark(corpus, bucket, True)
