@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -115,19 +116,14 @@ class CorpusStatistics:
 def total(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
     """The sum of all shards' statistics."""
     counts = dict.fromkeys(COUNTS, 0)
-    df, cf, vectors = dict[str, int](), dict[str, int](), dict[str, int]()
+    df, cf, vectors = Counter[str](), Counter[str](), Counter[str]()
     for part in parts:
         for name in COUNTS:
             counts[name] += getattr(part, name)
-        _add(df, part.df)
-        _add(cf, part.cf)
-        _add(vectors, part.vectors)
+        df.update(part.df)
+        cf.update(part.cf)
+        vectors.update(part.vectors)
     return CorpusStatistics(df=df, cf=cf, vectors=vectors, near=None, bridges=None, **counts)
-
-
-def _add(into: dict[str, int], counts: Mapping[str, int]) -> None:
-    for term, count in counts.items():
-        into[term] = into.get(term, 0) + count
 
 
 def _count(record: Mapping[str, Any], name: str) -> int:
