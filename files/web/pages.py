@@ -18,10 +18,9 @@ from shardqa.files import formats
 from shardqa.files.known import FileRead, KnownFiles, Stamp
 from shardqa.files.reader_process import ReaderProcess
 from shardqa.files.source_file import Item, Skipped, SourceFile
-from shardqa.files.web import content, sitemap
+from shardqa.files.web import content, site
 from shardqa.files.web.address import NotFetched, PageAddress
 from shardqa.files.web.fetch import NOT_MODIFIED, Fetcher, Page
-from shardqa.files.web.robots import Robots
 
 MAX_PAGES = 1_000  # of one run, those in vain too
 MAX_PAGE = 20_000_000  # bytes
@@ -88,7 +87,7 @@ class WebPages:
 
     def __iter__(self) -> Iterator[Item]:
         self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
-        self._robots = Robots(lambda address, most: self._fetcher.get(address, most, lambda _: None))
+        self._robots = site.Robots(lambda address, most: self._fetcher.get(address, most, lambda _: None))
         for start in self._starts:
             self._names.add(start.name)
             yield from self._read(start, start, 0)
@@ -113,11 +112,9 @@ class WebPages:
         try:
             page = self._fetch(address)
             is_map = (
-                page.status == 200
-                and _may_be_sitemap(page)
-                and sitemap.is_sitemap(xml := sitemap.unpacked(page.content))
+                page.status == 200 and _may_be_sitemap(page) and site.is_sitemap(xml := site.unpacked(page.content))
             )
-            entries = sitemap.parse(xml) if is_map else None
+            entries = site.parse(xml) if is_map else None
         except NotFetched as fault:
             self._pages += 1
             yield Skipped(url, str(fault))
@@ -135,7 +132,7 @@ class WebPages:
             sleep(min(pause, max(self._fetcher.deadline - monotonic(), 0)))
         last = self._known.last(str(address)) if self._known is not None else None
         headers = _conditions(last[0]) if last is not None and not self._bounds.links else {}
-        most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
+        most = site.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
 
     def _note_links(self, page: Page, start: PageAddress) -> None:
@@ -147,7 +144,7 @@ class WebPages:
                 if link.site == start.site and not formats.textless(link.path):
                     self._links.setdefault(link, (start, self._distance + 1))
 
-    def _listed(self, entries: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
+    def _listed(self, entries: site.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1
         is_filled = bool(entries.pages or entries.sitemaps)  # an empty one is more often a mistake
         self._whole[start] = self._whole.get(start, True) and is_filled
