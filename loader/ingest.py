@@ -5,17 +5,16 @@ the queue and the tasks. Running it again resumes: a shard that has the same tex
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from shardqa.engine import Engine
 from shardqa.engine.together import SMALL_DOCUMENT
 from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken, ShardqaError
-from shardqa.files.source_file import Skipped
-from shardqa.loader.moments import Moments, Source
+from shardqa.files.source_file import Item, Skipped
 from shardqa.loader.summary import Summary, bytes_of
 from shardqa.loader.tasks import run_all
 from shardqa.retry import retry
@@ -28,11 +27,53 @@ FAILOVER_SECONDS = 120.0  # seconds for a shard that fails over or whose slots m
 SECONDS_PER_MEGABYTE = 20.0
 LATE_IN_A_ROW = 16  # documents out of patience with none put in between: then it is the shard that hangs, not they
 ENDING_SECONDS = 30.0  # for what is on its way when the run ends
+MOMENT_ITEMS = 512  # items that go on together
+MOMENT_CHARACTERS = 262_144  # of their texts, or one document's more
+MOMENT_SECONDS = 0.1  # seconds after which what is read goes on
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
 Progress = Callable[[Summary], None]
 _Numbered: TypeAlias = tuple[int, Document]
 _Queue: TypeAlias = asyncio.Queue[list[_Numbered] | None]
+
+
+class Source(Protocol):
+    """A source of documents; `files.SourceFiles` is one."""
+
+    total: int
+
+    def done(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Item]: ...
+
+
+class Moments:
+    """The items of a source, those of a moment at a time: a turn of a thread for each row would cost more than the row.
+
+    Each call may be made by another thread.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._items = iter(source)
+        self._fault: Exception | None = None  # of the source, told once the items before it are
+
+    def next(self) -> list[tuple[Item, int]]:
+        """Returns a moment's items, each with the bytes read so far; none at the end. Raises what the source raises."""
+        if self._fault is not None:
+            raise self._fault
+        some, size, end = list[tuple[Item, int]](), 0, monotonic() + MOMENT_SECONDS
+        try:
+            for item in self._items:
+                some.append((item, self._source.done()))
+                size += len(item.text) if isinstance(item, Document) else 0
+                if len(some) == MOMENT_ITEMS or size > MOMENT_CHARACTERS or monotonic() > end:
+                    break
+        except Exception as fault:
+            if not some:
+                raise
+            self._fault = fault
+        return some
 
 
 async def ingest(

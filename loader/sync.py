@@ -9,9 +9,8 @@ from shardqa.engine import Engine
 from shardqa.errors import BadDocument, UnknownCorpus
 from shardqa.files.folders import SourceFiles
 from shardqa.files.known import FileRead, KnownFiles
-from shardqa.loader.ingest import Progress, ingest
+from shardqa.loader.ingest import Progress, Source, ingest
 from shardqa.loader.kept_files import KeptFiles
-from shardqa.loader.moments import Source
 from shardqa.loader.summary import Summary
 
 
