@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from shardqa import keys
 from shardqa.gears_functions.functions.answer import Answer
-from shardqa.gears_functions.functions.corpora import Corpora
+from shardqa.gears_functions.functions.corpora import Corpora, Switches
 from shardqa.gears_functions.functions.documents import Documents
 from shardqa.gears_functions.functions.embed import Embed
 from shardqa.gears_functions.functions.ingest import Ingest
@@ -21,7 +21,6 @@ from shardqa.gears_functions.functions.removing import Delete, Drop
 from shardqa.gears_functions.functions.settling import Settling
 from shardqa.gears_functions.functions.spelling import Spelling
 from shardqa.gears_functions.functions.streams import IngestStreams
-from shardqa.gears_functions.functions.switches import Switches
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_writer import DocumentWriter
 from shardqa.gears_functions.shard.encoder import ShardEncoder

@@ -1,8 +1,12 @@
-"""`Corpora`, `Facets`, `Shard`: what this shard holds.
+"""`Corpora`, `Facets`, `Shard`: what this shard holds. `Dense`, `Bridging`: what a corpus can have off.
 
-RG.TRIGGER Corpora [<view>]
-RG.TRIGGER Facets <corpus> [<view>]
-RG.TRIGGER Shard
+    RG.TRIGGER Corpora [<view>]
+    RG.TRIGGER Facets <corpus> [<view>]
+    RG.TRIGGER Shard
+    RG.TRIGGER Dense <corpus> <on or off>       whether the corpus is encoded, and its vectors are used
+    RG.TRIGGER Bridging <corpus> <on or off>    whether titles that its first passages name are followed
+
+The worker's loop only.
 """
 
 import re
@@ -13,7 +17,7 @@ from typing import Any
 import orjson
 
 from shardqa import filters, keys
-from shardqa.errors import Indexing
+from shardqa.errors import BadData, Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.index.corpus_index import Index
@@ -28,8 +32,6 @@ FOLDER = re.compile(r"(?<=[^/:])/")  # ends a folder of a source; not the slashe
 
 
 class Corpora:
-    """The worker's loop only."""
-
     def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, encoder: ShardEncoder) -> None:
         self._runtime = runtime
         self._sync = sync
@@ -101,3 +103,28 @@ class Corpora:
 
 def _largest(counts: Counter[str]) -> dict[str, int]:
     return {name: count for name, count in counts.most_common(MOST) if count}
+
+
+class Switches:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, without_bridges: Marks) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._lexical = lexical
+        self._unbridged = without_bridges
+
+    async def dense(self, record: Record) -> str:
+        return await self._choose(record, "Dense", self._lexical)
+
+    async def bridging(self, record: Record) -> str:
+        return await self._choose(record, "Bridging", self._unbridged)
+
+    async def _choose(self, record: Record, trigger: str, marks: Marks) -> str:
+        usage = f"{trigger} <corpus> <on or off>"
+        corpus, position = arguments.words(record, usage, 2, 2)
+        keys.check_corpus(corpus)
+        if position not in ("on", "off"):
+            raise BadData(f"{position[:40]!r} is neither on nor off; the form is RG.TRIGGER {usage}")
+        await permissions.to_drop(self._runtime, corpus)
+        await marks.choose(corpus, position == "off")
+        await self._sync.changed(corpus)
+        return orjson.dumps({"tag": self._runtime.hashtag(), trigger.lower(): position}).decode()
