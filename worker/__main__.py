@@ -107,9 +107,8 @@ def follow_parent() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         leave(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
-    libc.prctl(
-        PR_SET_THP_DISABLE, 0, 0, 0, 0
-    )  # Redis forbids itself huge pages and we inherit that; models gain by them
+    # Redis forbids itself huge pages and we inherit that; models gain by them
+    libc.prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0)
 
 
 def leave(reason: str) -> NoReturn:

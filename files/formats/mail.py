@@ -26,9 +26,8 @@ MAX_MESSAGE = 64 * 1024 * 1024  # bytes of one message of an mbox file, attachme
 HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|[ \t]|>?From ")  # a header's line, or one that goes on with it
 GAP = re.compile(rb"^([!-9;-~]+)[ \t]+:")  # of an old message
 UTF_16 = re.compile(rb"(?i)charset=\"?utf-?16[a-z-]*\"?")
-BOUNDARY = re.compile(
-    rb"(?im)^((?:content-type:|[ \t]).*?\bboundary=)([^\s\";]*[()<>@,:/?=\[\]\\\\][^\s\";]*)"
-)  # without the quotes that such signs ask for
+# without the quotes that such signs ask for
+BOUNDARY = re.compile(rb"(?im)^((?:content-type:|[ \t]).*?\bboundary=)([^\s\";]*[()<>@,:/?=\[\]\\\\][^\s\";]*)")
 CIPHER = "-----BEGIN PGP MESSAGE-----"
 SAME = 0.5  # of the HTML's length, and of the words of both, that a text beside it has
 

@@ -254,9 +254,8 @@ class KeyspaceSync:
         index = self.index_to_change(corpus)
         is_changed = index.put(name, title, _text(text), int(end or 0), _of_document(*of_document), _text(path))
         if vector_bytes is not None and (vectors := StoredVectors.unpack(vector_bytes)) is not None:
-            index.put_vectors(
-                name, vectors
-            )  # no change that answers are kept by: whoever encodes tells when it is done
+            # no change that answers are kept by: whoever encodes tells when it is done
+            index.put_vectors(name, vectors)
         return is_changed
 
     async def _caught_up(self) -> None:

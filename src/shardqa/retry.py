@@ -25,7 +25,6 @@ async def retry(action: Callable[[], Awaitable[Result]], seconds: float) -> Resu
         except ShardqaError as fault:
             if not is_transient_fault(fault) or monotonic() + pause > deadline:
                 raise
-        await asyncio.sleep(
-            pause * random.uniform(0.7, 1.3)
-        )  # spread, so that those refused together don't return together
+        # spread, so that those refused together don't return together
+        await asyncio.sleep(pause * random.uniform(0.7, 1.3))
         pause = min(pause * 2, LONGEST_PAUSE)

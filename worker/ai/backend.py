@@ -23,24 +23,8 @@ from shardqa.worker.ai.messages import ModelError as ModelError  # its users tak
 from shardqa.worker.ai.protobuf import BadProtobuf
 from shardqa.worker.ai.scripts import Reach
 
-ONNX_TYPES = frozenset(
-    f"tensor({name})"
-    for name in (
-        "float",
-        "double",
-        "float16",
-        "bool",
-        "string",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-    )
-)
+NAMES_OF_TYPES = "float double float16 bool string int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+ONNX_TYPES = frozenset(f"tensor({name})" for name in NAMES_OF_TYPES.split())
 LIBRARIES_OF_TENSORFLOW = (
     "libtensorflow_framework.so.2",
     "libtensorflow_cc.so.2",

@@ -3,15 +3,8 @@
 from bisect import bisect_left
 from typing import Protocol
 
-BOUNDS = (
-    1_000,
-    3_000,
-    10_000,
-    30_000,
-    100_000,
-    300_000,
-    1_000_000,
-)  # microseconds; what is longer is in the last place
+# microseconds; what is longer is in the last place
+BOUNDS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
 class TimedRun(Protocol):

@@ -21,10 +21,8 @@ PROSE = 4.5  # words of a cell on average: columns of text have as many
 LOOSE = 0.35  # of a line's height: rows are further apart than the lines of a cell, where they are
 MAX_COLUMNS = 60
 SAME_WIDTH = 0.4  # of the words of code, which may stand beside remarks in another font
-NEXT_ROW, NEXT_FULL_ROW = (
-    1.3,
-    2.5,
-)  # of a line's height: a row, or one of a table of three columns, is no further below the others
+# of a line's height: a row, or one of a table of three columns, is no further below the others
+NEXT_ROW, NEXT_FULL_ROW = 1.3, 2.5
 MAX_CELL = 12.0  # lines of a cell in a table without rules
 HYPHENATED = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_A-Z])")
 YEAR = re.compile(r"(?:19|20)\d\d")

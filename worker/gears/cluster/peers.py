@@ -28,16 +28,8 @@ VOUCH = "VOUCH"  # the one verb that needs no proof: did you make this token for
 TOKEN = 32  # random bytes
 REPLY_SECONDS = 30.0  # seconds for one message: every verb answers at once, but a node that computes may be late
 
-REPEATED = {
-    "REQUIRE",
-    "PAUSE",
-    "PREPARE",
-    "DISCARD",
-    "UNREGISTER",
-    "DROP",
-    "ABORT",
-    "ABORTED",
-}  # verbs that may come twice
+# verbs that may come twice
+REPEATED = {"REQUIRE", "PAUSE", "PREPARE", "DISCARD", "UNREGISTER", "DROP", "ABORT", "ABORTED"}
 
 Handler = Callable[[str, list[bytes]], Awaitable[bytes]]  # (the sender's node id, the arguments) -> RESP
 
