@@ -147,3 +147,20 @@ def test_places_rise_and_leave_no_letter_out(tokenizer: Tokenizer, text: str) ->
     assert (ends > starts).all()
     covered = {n for a, b in passage.offsets.tolist() for n in range(a, b)}
     assert all(n in covered for n, letter in enumerate(text) if letter.isalnum())
+
+
+@given(st.text(st.sampled_from(LETTERS), max_size=80))
+def test_a_text_cut_before_a_word_keeps_its_pieces(tokenizer: Tokenizer, text: str) -> None:
+    passage = tokenizer.passage(text)
+    heads = [n for n in range(1, len(passage)) if passage.words[n] != passage.words[n - 1]]
+    for n in heads:
+        start = int(passage.offsets[n, 0])
+        assert tokenizer.passage(text[start:]).ids.tolist() == passage.ids[n:].tolist()
+        assert tokenizer.passage(text[:start]).ids.tolist() == passage.ids[:n].tolist()
+
+
+def test_a_text_without_blanks_has_places_to_cut_it(tokenizer: Tokenizer) -> None:
+    text = "中文，中文！中文。日本語が、" + "中" * 100
+    passage = tokenizer.passage(text)
+    heads = np.flatnonzero(np.diff(passage.words)) + 1
+    assert passage.offsets[heads, 0].tolist() == [3, 6, 9, 14, 62, 110]

@@ -40,8 +40,10 @@ NEVER = -1_000.0  # the score of a special token: single letters give its name s
 
 REMOVED = Regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]")
 BLANKS = Regex(r"[\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]")
-ENDS = Regex("[。！？、，；：]+")
-"""Marks after which a text without blanks may be cut: a whole paragraph would be one word."""
+ENDS = Regex(r"[。、]+|[,;:!?]+(?=[\u3040-\u30ff\u3400-\u9fff])")  # NFKC makes the wide ones narrow
+WORD = Regex(r"\S{1,48}")
+"""What counts as a word, where a passage may begin: a text without blanks is none, and a passage's pieces are those of
+its text alone only if each of its words has them so."""
 
 _NAMES = {
     "emb.word": "embeddings.word_embeddings.weight",
@@ -92,9 +94,10 @@ class BlockFile:
             [normalizers.Replace(REMOVED, ""), normalizers.Replace(BLANKS, " "), normalizers.NFKC()]
         )
         made.pre_tokenizer = pre_tokenizers.Sequence([
-            pre_tokenizers.WhitespaceSplit(),
-            pre_tokenizers.Metaspace(prepend_scheme="always", split=True),
             pre_tokenizers.Split(ENDS, "merged_with_previous"),
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Split(WORD, "isolated"),
+            pre_tokenizers.Metaspace(prepend_scheme="always"),
         ])  # fmt: skip
         return made
 
