@@ -16,7 +16,7 @@ from shardqa.places import MAX_HEADINGS, Mark, Place
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
 SHORT_LINE = 100  # characters of what explains a term on the term's own line
 ENTRY = 100  # level of a list's terms, below that of every heading
-ENDS = ".!?:;。！？"
+ENDS = ".!?:;؟।۔。！？"
 NUMBERS = ("no.", "№", "#", "number")  # names of a pair that say nothing of what is numbered
 
 

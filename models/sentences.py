@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 BREAK = re.compile(
     r"""
-    (?<![.!?…]) (?P<mark> [.!?…]++ ) ["'”’»)\]]*+ \s++  # end marks, what they close, a blank
-    | [。！？]                             # scripts without blanks
+    (?<![.!?…؟।۔]) (?P<mark> [.!?…؟।۔]++ ) ["'”’»)\]]*+ \s++  # end marks, what they close, a blank
+    | [。！？．]++ ["'”’»)\]」』）】]*+     # scripts without blanks
     | \n \s* \n                           # an empty line: a heading's or a paragraph's end
     | \n (?= [ \t]*+ (?: [-*+•] | \d{1,3}[.)] ) [ \t] )  # an item of a list
     """,

@@ -28,7 +28,7 @@ SAYS = re.compile(r"[^\W_]{2}.*[^\W\d_]{2}|[^\W\d_]{3}")  # more than a number
 DIGITS = re.compile(r"\d+")
 WORDS = re.compile(r"[^\W\d_]+")
 HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
-SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
+SENTENCE_END = re.compile(r"[.!?:;؟।۔。！？][\"'”’)\]]*$")
 LIST_ITEM = re.compile(r"(?:[-•*▪◦–]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 
 

@@ -17,7 +17,7 @@ from shardqa.schema import Answer, Candidate, Part
 if TYPE_CHECKING:  # imported where they are used
     from shardqa.engine import Engine
 
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
+SENTENCE_END = re.compile(r"(?<=[.!?؟।۔。！？])[\"'”’)\]]*\s+|\n{2,}")
 MARKS = ("»", "«")  # around the answer where there is no colour
 
 
