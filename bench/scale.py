@@ -5,7 +5,7 @@
 A document is a run of sentences of SQuAD's training set (others in between) and one sentence made up for it, about a
 captain or a mayor with names that nobody else has; the questions ask for those. So most of the text is real, the
 vocabulary grows with the corpus as it does in life, and what is right is known. Not part of `make bench`: 150,000
-documents take some twenty minutes.
+documents take some twenty minutes. With VECTORS=1 memory is told once each passage has its vectors.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from shardqa.schema import Answer, Document
 from shardqa_toolchain import squad
 
 DOCUMENTS = int(os.environ.get("DOCUMENTS", "20000"))
+VECTORS = os.environ.get("VECTORS") == "1"
 QUESTIONS = 300
 SENTENCES = (4, 30)  # of a document
 STRAY = 0.4  # share of sentences from anywhere
@@ -92,6 +93,11 @@ async def measure_with(engine: Engine, addresses: list[tuple[str, int]]) -> None
         f"  {summary.documents:,} documents, {summary.passages:,} passages, {summary.characters / 1e6:.0f} M "
         f"characters: {summary.seconds:.0f} s, {summary.mb_per_minute:.0f} MB/min"
     )
+    if VECTORS:
+        start = time.perf_counter()
+        while (await engine.catalogue.corpora()).corpora[0].encoded != summary.passages:
+            await asyncio.sleep(1)
+        print(f"  vectors of all: {summary.passages / (time.perf_counter() - start):.1f} passages a second")
     after = memory(addresses)
     for name, was, now in zip(("redis-server", "workers"), before, after, strict=True):
         each = (sum(now) - sum(was)) * 2**20 / summary.passages
@@ -137,7 +143,7 @@ def main() -> None:
     if not TRAIN.is_file():
         print(f"skipped: {TRAIN} is not here")
         return
-    with temporary_cluster(shards=3) as cluster:
+    with temporary_cluster(shards=3, vectors=VECTORS) as cluster:
         print(f"a large corpus on 3 shards, {machine.label()}")
         asyncio.run(measure(cluster))
 
