@@ -22,12 +22,17 @@ WHOLE = re.compile(
     | [A-Z]+-\d[A-Za-z0-9]*  # a number of letters and figures""",
     re.VERBOSE,
 )
+LABEL = re.compile(r"[A-Z][^\n:?]{0,40}(?=: )")  # at a line's beginning: who speaks, what a value is of
 BLANKS = " \n\t\u00a0"
 NAME = 5  # words of a cell that is an answer as a whole
 
 
 def widened(text: str, start: int, end: int) -> tuple[int, int]:
-    """Returns the characters of a span with whole names at its edges, and the bracket that closes or opens it."""
+    """Returns the characters of a span with whole names at its edges, and the bracket that closes or opens it; within
+    a line's label, all of that."""
+    begin = text.rfind("\n", 0, start) + 1
+    if (label := LABEL.match(text, begin)) is not None and end <= label.end():
+        return label.span()
     if _is_joined(text, start):
         own, least = start, max(0, start - LONGEST)
         while start > least and _is_of_name(text[start - 1]):

@@ -35,6 +35,7 @@ from shardqa.models.span_edges import in_row, widened
         ("The part 44/9*2 fits.", "44/9", "44/9*2"),
         ("It is **Heron_Guest** here.", "Heron", "Heron_Guest"),
         ("It is *maple* here.", "maple", "maple"),
+        ("Who?\nOmar Said: I take them.", "Omar", "Omar Said"),
     ],
 )
 def test_a_span_grows_to_whole_names_and_brackets_and_no_further(text: str, span: str, whole: str) -> None:
