@@ -69,7 +69,8 @@ class Subject:
     def of(cls, wording: str, absent: tuple[str, ...] = ()) -> Subject:
         """`absent` are the terms that no passage has, nor a title."""
         names = tuple(dict.fromkeys(names_of(wording)))
-        unknown = frozenset(name for name in names if name in absent or analysis.stems([name])[0] in absent)
+        forms = {name: {name, *analysis.stems([name]), *COUNTED.findall(name)} for name in names}
+        unknown = frozenset(name for name, own in forms.items() if not own.isdisjoint(absent))
         asking = next((word for word in analysis.words(wording) if word in ASKING), "")
         return cls(analysis.query(wording).content, names, unknown, len(wording.split()), asking in ("who", "whom"))
 

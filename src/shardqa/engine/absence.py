@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from shardqa import analysis, languages
 from shardqa.answer_lines import FAR
 from shardqa.engine import showing
-from shardqa.models.subject import Subject
+from shardqa.models.subject import COUNTED, Subject
 from shardqa.question import Question
 from shardqa.schema import Composed, MergedCandidates, Part
 from shardqa.statistics import CorpusStatistics
@@ -20,7 +20,8 @@ def of(statistics: CorpusStatistics, bearers: Sequence[Mapping[str, int]]) -> tu
 def names_of(question: Question, absent: Sequence[str], passage: str) -> list[str]:
     """The names, numbers and codes of the question that no passage has, nor this one in another spelling."""
     unheard = Subject.of(question.told, tuple(absent)).unheard(passage) if absent else ()
-    return analysis.words_with(question.wording, analysis.stems([*unheard]))
+    numbers = [number for name in unheard for number in COUNTED.findall(name)]  # of "route67" the second word
+    return analysis.words_with(question.wording, analysis.stems([*unheard, *numbers]))
 
 
 def words_of(wording: str, absent: Sequence[str]) -> list[str]:
