@@ -9,6 +9,8 @@ the same to 0.001 (4 of 1,306 spans change). Pure functions.
 import re
 from collections.abc import Iterator, Sequence
 
+from shardqa import analysis
+
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 JOINTS = "_/@\\"  # between two words they make one name of them
 DOTS = ".:*"  # these too, where a small letter or a figure follows
@@ -67,10 +69,9 @@ def in_row(
     places = list(cells_in(text, row, cells))
     for name, first, last in places:
         if name < end and start < last:
-            value, asked = (_words(words) for words in (text[first:last], question))
-            second = places[1] if len(places) == 2 and name < places[1][0] else None
-            if second is not None and value & asked and not _words(text[second[1] : second[2]]) & asked:
-                return second[1:]
+            value, asked = (set(re.findall(r"\w+", words.casefold())) for words in (text[first:last], question))
+            if len(places) == 2 and name < places[1][0] and _tells_of_first(text, places, question):
+                return places[1][1:]
             if len(cells) == 1 and value <= asked:
                 return name, name + len(cells[0][0])
             if end <= first or len(text[first:last].split()) <= NAME:
@@ -79,8 +80,10 @@ def in_row(
     return start, end
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+def _tells_of_first(text: str, places: Sequence[tuple[int, int, int]], question: str) -> bool:
+    first, second = (analysis.content(text[begin:end]) for _, begin, end in places)
+    asked = analysis.content(question)
+    return bool(first & asked) and not second & asked
 
 
 def cells_in(text: str, row: int, cells: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, int]]:

@@ -76,12 +76,13 @@ def test_of_a_pair_whose_value_the_question_tells_the_name_is_the_answer() -> No
         assert text[begin:stop] == answer
 
 
-@pytest.mark.parametrize("span", ["Crane, up to 5 t", "Crane, up to 5 t has Price: 95 crowns"])
+@pytest.mark.parametrize("span", ["Crane of up to 5 t", "Crane of up to 5 t has Price: 95 crowns"])
 def test_of_a_row_of_two_cells_whose_first_the_question_tells_the_second_is_the_answer(span: str) -> None:
     text, cells = (
-        "Service Crane, up to 5 t has Price: 95 crowns.",
-        [("Service", "Crane, up to 5 t"), ("Price", "95 crowns")],
+        "Service Crane of up to 5 t has Price: 95 crowns.",
+        [("Service", "Crane of up to 5 t"), ("Price", "95 crowns")],
     )
-    for question, answer in (("What does the crane cost?", "95 crowns"), ("What costs 95 crowns?", "Crane, up to 5 t")):
+    asked = ("What does the crane cost?", "What costs 95 crowns?", "Which of it is it?")
+    for question, answer in zip(asked, ("95 crowns", "Crane of up to 5 t", "Crane of up to 5 t"), strict=True):
         begin, stop = in_row(text, 0, cells, 8, 8 + len(span), question)
         assert text[begin:stop] == answer
