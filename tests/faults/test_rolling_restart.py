@@ -1,7 +1,7 @@
 """Nodes end and start again, one after another, while the cluster is asked and written.
 
-As docs/operating.md says, Upgrade: replicas first, then each master once its replica has taken over, then
-`shardqa prepare`. An API and an engine ask and write all the while. Nothing is lost, nothing is wrong, and everything
+As docs/operating.md says, Upgrade: replicas first, then `shardqa prepare`, then each master once its replica has taken
+over. An API and an engine ask and write all the while. Nothing is lost, nothing is wrong, and everything
 is answered or told to retry.
 """
 
@@ -38,6 +38,7 @@ def change_all(subject: Subject) -> None:
     replicas = [one for one in subject.nodes() if one.role == "replica"]
     for replica in replicas:
         change(subject, replica.port)
+    prepare(subject.cluster)
     for replica in replicas:
         master = next(one for one in subject.nodes() if one.id == replica.master)
         with subject.client(replica.port) as client:
