@@ -7,48 +7,37 @@ Functions here travel between shards by their names; those that hold a user's fu
 import copy
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
 Function = Callable[..., Any]
 
 
-class _Fold:
-    """A function of accumulate with a first value. Each use gets a copy: two runs must not share a list."""
+class Fold:
+    """A function of accumulate or localgroupby, which has the key before, with a first value.
+
+    Each use gets a copy: two runs must not share a list.
+    """
 
     def __init__(self, zero: Any, function: Function) -> None:
         self._zero = zero
         self._function = function
 
-    def __call__(self, accumulator: Any, record: Any) -> Any:
-        return self._function(copy.deepcopy(self._zero) if accumulator is None else accumulator, record)
+    def __call__(self, *arguments: Any) -> Any:
+        *key, accumulator, record = arguments
+        return self._function(*key, copy.deepcopy(self._zero) if accumulator is None else accumulator, record)
 
 
-class _FoldBy:
-    """A function of localgroupby with a first value."""
+class FoldValues(Fold):
+    """The same over records {'key', 'value'}."""
 
-    def __init__(self, zero: Any, function: Function) -> None:
-        self._zero = zero
-        self._function = function
-
-    def __call__(self, key: Any, accumulator: Any, record: Any) -> Any:
-        return self._function(key, copy.deepcopy(self._zero) if accumulator is None else accumulator, record)
+    def __call__(self, *arguments: Any) -> Any:
+        *others, record = arguments
+        return super().__call__(*others, record["value"])
 
 
-class _FoldValues(_FoldBy):
-    """A function of localgroupby over records {'key', 'value'}, with a first value."""
-
-    def __call__(self, key: Any, accumulator: Any, record: Any) -> Any:
-        return super().__call__(key, accumulator, record["value"])
-
-
-folding = _Fold
-folding_by = _FoldBy
-folding_values = _FoldValues
-
-
-def key_of(record: dict[str, Any]) -> Any:
-    return record["key"]
+key_of = operator.itemgetter("key")
 
 
 def itself(record: Any) -> Any:
@@ -79,16 +68,13 @@ def not_async(value: Any, what: str) -> Any:
     return value
 
 
-class _Reduce:
+class Reduce:
     def __init__(self, reducer: Function) -> None:
         self._reducer = reducer
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
         value = not_async(self._reducer(record["key"], record["value"]), "the reducer of batchgroupby")
         return {"key": record["key"], "value": value}
-
-
-reducing = _Reduce
 
 
 def sum_and_count(accumulator: tuple[float, int], number: Any) -> tuple[Any, int]:

@@ -70,28 +70,26 @@ class Builder:
 
     def repartition(self, extractor: Function) -> Builder:
         """Moves every record to the shard that owns the slot of `extractor(record)`."""
-        _check_function("repartition", extractor)
-        self._steps.append(GearsStep(Kind.REPARTITION, extractor))
-        return self
+        return self._step(Kind.REPARTITION, extractor)
 
     # ---- sugar ----
 
     def aggregate(self, zero: Any, local: Function, combine: Function) -> Builder:
         _check_function("aggregate", local)
         _check_function("aggregate", combine)
-        return self.accumulate(sugar.folding(zero, local)).collect().accumulate(sugar.folding(zero, combine))
+        return self.accumulate(sugar.Fold(zero, local)).collect().accumulate(sugar.Fold(zero, combine))
 
     def aggregateby(self, extractor: Function, zero: Any, local: Function, combine: Function) -> Builder:
         """Folds by key to records {'key', 'value'}; both functions get (key, accumulator, record)."""
         _check_function("aggregateby", local)
         _check_function("aggregateby", combine)
-        self.localgroupby(extractor, sugar.folding_by(zero, local)).repartition(sugar.key_of)
-        return self.localgroupby(sugar.key_of, sugar.folding_values(zero, combine))
+        self.localgroupby(extractor, sugar.Fold(zero, local)).repartition(sugar.key_of)
+        return self.localgroupby(sugar.key_of, sugar.FoldValues(zero, combine))
 
     def __localAggregateby__(self, extractor: Function, zero: Any, function: Function) -> Builder:
         """Adds the local half of `aggregateby`."""
         _check_function("__localAggregateby__", function)
-        return self.localgroupby(extractor, sugar.folding_by(zero, function))
+        return self.localgroupby(extractor, sugar.Fold(zero, function))
 
     def groupby(self, extractor: Function, reducer: Function) -> Builder:
         return self.repartition(extractor).localgroupby(extractor, reducer)
@@ -100,7 +98,7 @@ class Builder:
         """Groups by key: `reducer(key, records)` gets all records of a key at once."""
         _check_function("batchgroupby", reducer)
         self.repartition(extractor).localgroupby(extractor, sugar.gather)
-        return self.map(sugar.reducing(reducer))
+        return self.map(sugar.Reduce(reducer))
 
     def count(self) -> Builder:
         self._steps.append(GearsStep(Kind.LOCALCOUNT))
