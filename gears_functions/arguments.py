@@ -1,8 +1,12 @@
-"""Arguments of a function, checked before anything is looked at or written."""
+"""Arguments of a function, checked before anything is looked at or written, and its reply."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import orjson
 
 from shardqa.errors import BadData, BadLimit
+from shardqa.worker.runtime import Runtime
 
 Record = Sequence[str | bytes]  # trigger and arguments; bytes where they are not UTF-8
 
@@ -26,3 +30,8 @@ def number(name: str, raw: str, low: int, high: int) -> int:
     if not raw.isascii() or not raw.isdigit() or len(raw) > 9 or not low <= int(raw) <= high:
         raise BadLimit(f"{name}={raw[:20]!r} is not a number from {low} to {high}; choose one in between")
     return int(raw)
+
+
+def reply(runtime: Runtime, **fields: Any) -> str:
+    """Returns what most functions reply: a JSON object, with the shard's tag."""
+    return orjson.dumps({"tag": runtime.hashtag(), **fields}).decode()

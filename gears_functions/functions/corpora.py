@@ -14,8 +14,6 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-import orjson
-
 from shardqa import filters, keys
 from shardqa.errors import BadData, Indexing
 from shardqa.gears_functions import arguments, permissions
@@ -51,7 +49,7 @@ class Corpora:
             }
             for corpus, index in parts.items()
         }
-        return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
+        return arguments.reply(self._runtime, **state, dropping=await self._dropping(), corpora=corpora)
 
     async def facets(self, record: Record) -> str:
         """Counts a corpus' documents by folder and by tag; of more than MOST, those with most documents."""
@@ -63,14 +61,14 @@ class Corpora:
             folders.update({source[: slash.end()]: count for slash in FOLDER.finditer(source)})
         tags = Counter(index.catalogue.counts(filters.METADATA + "tags", "".join(view)))
         documents = index.sizes("".join(view)).documents
-        return self._reply(documents=documents, folders=_largest(folders), tags=_largest(tags))
+        return arguments.reply(self._runtime, documents=documents, folders=_largest(folders), tags=_largest(tags))
 
     async def shard(self, record: Record) -> str:
         """Replies `indexing` while the shard reads its passages into its index, `passages` in it of the corpora that
         the client may ask; `refuses` tells why Redis stores nothing now, null where it does."""
         arguments.words(record, "Shard", 0, 0)
         state, _ = await self._state()
-        return self._reply(**state)
+        return arguments.reply(self._runtime, **state)
 
     async def _state(self) -> tuple[dict[str, Any], dict[str, Index]]:
         """Returns the reply of `shard`, and the corpora that the client may ask."""
@@ -96,9 +94,6 @@ class Corpora:
         if encoder is None or self._lexical.covers(corpus):
             return None
         return index.vectors(view).get(encoder, 0)
-
-    def _reply(self, **fields: Any) -> str:
-        return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()
 
 
 def _largest(counts: Counter[str]) -> dict[str, int]:
@@ -127,4 +122,4 @@ class Switches:
         await permissions.to_drop(self._runtime, corpus)
         await marks.choose(corpus, position == "off")
         await self._sync.changed(corpus)
-        return orjson.dumps({"tag": self._runtime.hashtag(), trigger.lower(): position}).decode()
+        return arguments.reply(self._runtime, **{trigger.lower(): position})

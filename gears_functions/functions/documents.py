@@ -8,8 +8,6 @@ read. Whoever asks all shards has seen everything once every bucket was vouched 
 
 from typing import Any
 
-import orjson
-
 from shardqa import keys
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, document_hash, permissions
@@ -43,8 +41,7 @@ class Documents:
         )
         ours = before & await self._sync.settled()
         buckets = sorted(name for name in ours if name >= bucket)
-        reply = {"tag": self._runtime.hashtag(), "documents": entries, "buckets": buckets}
-        return orjson.dumps(reply).decode()
+        return arguments.reply(self._runtime, documents=entries, buckets=buckets)
 
     async def _entries(self, corpus: str, page: list[tuple[str, str]]) -> list[dict[str, Any]]:
         """Returns the entries of a page, without documents that have gone or lie between shards meanwhile."""

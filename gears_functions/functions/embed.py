@@ -5,8 +5,6 @@ RG.TRIGGER Embed <corpus> <question>       encoder null without one
 
 from collections.abc import Mapping
 
-import orjson
-
 from shardqa import checks, keys
 from shardqa.errors import NoEncoder
 from shardqa.gears_functions import arguments, permissions
@@ -31,4 +29,4 @@ class Embed:
             vector = (await self._encoder.question(checks.question(text))).record()
         except NoEncoder:  # no fault: vectors outlive the encoder that 'shardqa dense rm' removed
             vector = {"encoder": None}
-        return orjson.dumps({"tag": self._runtime.hashtag(), **vector}).decode()
+        return arguments.reply(self._runtime, **vector)

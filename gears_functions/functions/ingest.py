@@ -59,15 +59,14 @@ class Ingest:
         await permissions.to_write(self._runtime, key)
         sent = await asyncio.to_thread(Incoming.of_words, key, record[2:])
         outcome = await self._to_its_end(partial(self._put, sent))
-        reply = {
-            "tag": self._runtime.hashtag(),
-            "document": doc.document,
-            "passages": outcome.passages,
-            "characters": len(sent.fields.text),
-            "changed": outcome.is_changed,
-            "epoch": outcome.epoch,
-        }
-        return orjson.dumps(reply).decode()
+        return arguments.reply(
+            self._runtime,
+            document=doc.document,
+            passages=outcome.passages,
+            characters=len(sent.fields.text),
+            changed=outcome.is_changed,
+            epoch=outcome.epoch,
+        )
 
     async def many(self, record: Record) -> str:
         key, packed = arguments.words(record, USAGE_OF_MANY, 2, 2)
@@ -81,7 +80,7 @@ class Ingest:
             self._runtime.progress()
         outcomes = [None if one is None else _outcome(one, written.get(one.key)) for one in rows]
         epoch = max((outcome.epoch for outcome in written.values()), default=0)
-        return orjson.dumps({"tag": self._runtime.hashtag(), "epoch": epoch, "documents": outcomes}).decode()
+        return arguments.reply(self._runtime, epoch=epoch, documents=outcomes)
 
     async def _to_its_end(self, work: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
         """Awaits work that sets its event once it has begun. What has begun is finished, also where the client leaves.

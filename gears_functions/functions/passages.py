@@ -45,7 +45,7 @@ class Passages:
             for name, fields, title, metadata in zip(names, replies[::3], replies[1::3], replies[2::3], strict=True)
             if not isinstance(fields, Exception) and fields[0] is not None
         ]
-        return orjson.dumps({"tag": self._runtime.hashtag(), "passages": passages}).decode()
+        return arguments.reply(self._runtime, passages=passages)
 
     def _passage(
         self,

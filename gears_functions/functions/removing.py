@@ -6,8 +6,6 @@
 The worker's loop only.
 """
 
-import orjson
-
 from shardqa import keys
 from shardqa.errors import Indexing
 from shardqa.gears_functions import arguments, permissions
@@ -32,9 +30,8 @@ class Delete:
         async with self._lock.hold(key) as doc:
             was_there = bool(await self._runtime.call("EXISTS", key))
             removal = await self._removal.remove(key, doc, [("UNLINK", key)] if was_there else [])
-        tag = self._runtime.hashtag()
-        reply = {"tag": tag, "document": doc.document, "deleted": was_there}
-        return orjson.dumps({**reply, "passages": removal.passages, "epoch": removal.epoch}).decode()
+        outcome = {"document": doc.document, "deleted": was_there, "passages": removal.passages}
+        return arguments.reply(self._runtime, **outcome, epoch=removal.epoch)
 
 
 class Drop:
@@ -62,12 +59,11 @@ class Drop:
             if marks.covers(corpus):
                 await marks.choose(corpus, is_off=False)
         progress = drops.progress(corpus)
-        reply = {
-            "tag": self._runtime.hashtag(),
-            "buckets": sorted(buckets),
-            "documents": progress.documents if progress else 0,
-            "removed": progress.removed if progress else 0,
-            "is_left": progress is not None,
-            "epoch": await self._sync.epoch(corpus),
-        }
-        return orjson.dumps(reply).decode()
+        return arguments.reply(
+            self._runtime,
+            buckets=sorted(buckets),
+            documents=progress.documents if progress else 0,
+            removed=progress.removed if progress else 0,
+            is_left=progress is not None,
+            epoch=await self._sync.epoch(corpus),
+        )

@@ -14,7 +14,6 @@ One entry of a stream after another, streams side by side; the worker's loop onl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 from redis import RedisError, ResponseError
 
 from shardqa import keys
@@ -91,9 +90,7 @@ class IngestStreams:
             else:
                 waiting += info[b"length"]
                 entries += info[b"entries-added"]
-        return orjson.dumps(
-            {"tag": self._runtime.hashtag(), "waiting": waiting, "done": entries - waiting, "failed": failures}
-        ).decode()
+        return arguments.reply(self._runtime, waiting=waiting, done=entries - waiting, failed=failures)
 
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
         for event in events:
