@@ -77,7 +77,8 @@ def start(config: NodeConfig, server: Path) -> ProcessId:
         process.wait()
         log = last_lines(config.folder)
         raise SetupError(f"redis-server on port {config.port} ended at once; its log says: {log}")
-    _reap_later(process)
+    reap()
+    _started.append(process)
     return identity
 
 
@@ -99,11 +100,6 @@ def spawn(config: NodeConfig, server: Path, environment: Mapping[str, str] | Non
 
 
 _started: list[subprocess.Popen[bytes]] = []  # kept so that poll() can reap them; a zombie holds its pid
-
-
-def _reap_later(process: "subprocess.Popen[bytes]") -> None:
-    _started[:] = [p for p in _started if p.poll() is None]
-    _started.append(process)
 
 
 def reap() -> None:
