@@ -86,9 +86,10 @@ class Subject:
     def is_echoed(self, text: str) -> bool:
         """Returns whether a text is the question again, as in lists of questions and in talks: that answers nothing."""
         text = SPEAKER.sub("", text.strip())
-        words, content = text.lower().split(), analysis.content(text)
-        asks = ECHO <= len(words) <= 2 * self.length and words[0] in ASKING
-        return asks and (content >= set(self.words) if text.endswith("?") else content == set(self.words))
+        words, own = text.lower().split(), set(self.words)
+        if not ECHO <= len(words) <= 2 * self.length or words[0] not in ASKING:
+            return False
+        return analysis.content(text) >= own if text.endswith("?") else analysis.content(text) == own
 
     def heard(self, sentence: str, passage: str) -> Heard:
         """`sentence` comes with its row, headings and title, `passage` with its title and headings."""

@@ -292,14 +292,17 @@ class DocumentName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PassageKey:
-    corpus: str
+    name: DocumentName  # its document's
     tag: str  # the bucket
-    document: str
     n: int
 
     @property
-    def name(self) -> DocumentName:
-        return DocumentName(self.corpus, self.document)
+    def corpus(self) -> str:
+        return self.name.corpus
+
+    @property
+    def document(self) -> str:
+        return self.name.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +348,7 @@ def parse_passage(key: str) -> PassageKey:
     document, _, n = rest.rpartition(":")
     if not document or not n.isascii() or not n.isdigit():
         raise BadKey(f"key {key[:120]!r} does not end in :<document id>:<number>")
-    return PassageKey(corpus, tag, document, int(n))
+    return PassageKey(DocumentName(corpus, document), tag, int(n))
 
 
 def parse_mark(word: str, key: str) -> tuple[str, str]:
