@@ -94,10 +94,11 @@ async def measure_with(engine: Engine, addresses: list[tuple[str, int]]) -> None
         f"characters: {summary.seconds:.0f} s, {summary.mb_per_minute:.0f} MB/min"
     )
     if VECTORS:
-        start = time.perf_counter()
-        while (await engine.catalogue.corpora()).corpora[0].encoded != summary.passages:
+        start, encoded = time.perf_counter(), 0
+        while encoded < summary.passages:
             await asyncio.sleep(1)
-        print(f"  vectors of all: {summary.passages / (time.perf_counter() - start):.1f} passages a second")
+            encoded = (await engine.catalogue.corpora()).corpora[0].encoded or 0
+        print(f"  vectors of all: {encoded / (time.perf_counter() - start):.1f} passages a second")
     after = memory(addresses)
     for name, was, now in zip(("redis-server", "workers"), before, after, strict=True):
         each = (sum(now) - sum(was)) * 2**20 / summary.passages
