@@ -17,7 +17,7 @@ import random
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -76,7 +76,7 @@ def pairs(passages: int | None = None) -> dict[str, list[Pair]]:
 
 class Training:
     def __init__(self, folder: Path, work: Path, minutes: float, steps: int | None = None) -> None:
-        self.tokenizer, self.work = Tokenizer.load("models/reader-v4-int8"), work
+        self.tokenizer, self.work = Tokenizer.load(folder), work
         start = Checkpoint.load(folder)
         self.network = Encoder(Sizes.of(start.config, start.weights))
         load_encoder(self.network, start.weights)
@@ -168,7 +168,11 @@ def main(
     start, work = start or packaged(), out.with_name(f"{out.name}.work")
     work.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(3)
-    run, groups, last_save = Training(start, work, minutes, steps), pairs(passages), time.monotonic()
+    train(Training(start, work, minutes, steps), pairs(passages), start, out)
+
+
+def train(run: Training, groups: Mapping[str, Sequence[Pair]], start: Path, out: Path) -> None:
+    last_save = time.monotonic()
     while run.left > 0:
         turn = max(0, 1 + (run.step - FIRST) // ROUND)
         dice = random.Random(turn)
