@@ -203,7 +203,8 @@ class Shards:
         self._liveness = Liveness()
         self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
         self._next_look = 0.0  # monotonic; none is begun before
-        self._served: dict[str, tuple[int, list[ClusterNode]]] = {}  # by master: a slot of its, itself and its replicas
+        self._slots: dict[str, int] = {}  # one of each node's that was a master
+        self._of_shard: dict[str, set[str]] = {}  # by node: those that were seen in one shard with it
 
     @classmethod
     async def connect(cls, settings: Settings) -> "Shards":
@@ -328,9 +329,9 @@ class Shards:
     async def _heir(self, node: ClusterNode) -> ClusterNode | None:
         """The replica that took over this master's slots, after a look at the topology; None: none did."""
         await asyncio.wait([self.refresh()], timeout=2 * LOOK_SECONDS)
-        slot, nodes = self._served.get(str(node.name), (-1, []))
-        now = self._cluster.nodes_manager.slots_cache.get(slot, [node])[0]
-        return now if now in nodes[1:] else None
+        name = str(node.name)
+        now = self._cluster.nodes_manager.slots_cache.get(self._slots.get(name, -1), [node])[0]
+        return now if now != node and now.name in self._of_shard.get(name, ()) else None
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
         """Sends a command to every master at once, except those named; replies are in the order of `nodes()`.
@@ -372,10 +373,18 @@ class Shards:
     def refresh(self) -> asyncio.Task[None]:
         """Looks at the topology again, once for any number of callers, and returns the look."""
         if self._refreshing is None or self._refreshing.done():
-            slots = self._cluster.nodes_manager.slots_cache
-            self._served |= {str(nodes[0].name): (slot, nodes) for slot, nodes in slots.items()}
+            self._note_shards()
             self._refreshing = asyncio.create_task(self._refresh())
         return self._refreshing
+
+    def _note_shards(self) -> None:
+        """Adds to what was seen before: whoever looks in a failover may not hear of the former master."""
+        slots = self._cluster.nodes_manager.slots_cache
+        ranges = {id(nodes): (slot, nodes) for slot, nodes in slots.items()}  # the slots of one share their list
+        for slot, nodes in ranges.values():
+            names = {str(node.name) for node in nodes}
+            self._slots[str(nodes[0].name)] = slot
+            self._of_shard |= {name: names | self._of_shard.get(name, set()) for name in names}
 
     async def _look(self) -> None:
         """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does."""
