@@ -15,10 +15,11 @@ or teaches the six layers, which know the rest, to hear names:
         --out build/reader-v4-twins --groups-from 0 --rate 3e-5 --minutes 45 --settle 20
 
 Until step GROUPS_FROM it reads rows of SQuAD and of the mixture, and learns from reader-v4's logits too; then half of
-each step are groups (learning.py). Groups cost spans: F1 86.1 on SQuAD fell to 81.7 in 1,700 steps with them, so
---spans has the rest learn from those of a reader exported before (`shardqa-models export`). The rate is constant, and
-what is written is the running mean of the weights, so that each end is of use and the same command with more minutes
-goes on. With --settle the rate falls in the last minutes, and no state is kept of them.
+each step are groups (learning.py). Groups cost spans: F1 86.1 on SQuAD fell to 81.7 in 1,700 steps with them. --spans
+has the rest learn from those of a reader exported before (`shardqa-models export`), which did not bring them back: 81.3
+after 1,700 more, relevance no better than reader-v4's. The rate is constant, and what is written is the running mean of
+the weights, so that each end is of use and the same command with more minutes goes on. With --settle the rate falls in
+the last minutes, and no state is kept of them.
 """
 
 import json
