@@ -327,11 +327,15 @@ class Shards:
         return node
 
     async def _heir(self, node: ClusterNode) -> ClusterNode | None:
-        """The replica that took over this master's slots, after a look at the topology; None: none did."""
-        await asyncio.wait([self.refresh()], timeout=2 * LOOK_SECONDS)
-        name = str(node.name)
-        now = self._cluster.nodes_manager.slots_cache.get(self._slots.get(name, -1), [node])[0]
-        return now if now != node and now.name in self._of_shard.get(name, ()) else None
+        """The replica that took over this master's slots, if need be after a look at the topology; None: none did."""
+        if (heir := self._known_heir(node)) is None:
+            await asyncio.wait([self.refresh()], timeout=2 * LOOK_SECONDS)
+            heir = self._known_heir(node)
+        return heir
+
+    def _known_heir(self, node: ClusterNode) -> ClusterNode | None:
+        now = self._cluster.nodes_manager.slots_cache.get(self._slots.get(str(node.name), -1), [node])[0]
+        return now if now != node and now.name in self._of_shard.get(str(node.name), ()) else None
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
         """Sends a command to every master at once, except those named; replies are in the order of `nodes()`.
@@ -379,9 +383,8 @@ class Shards:
 
     def _note_shards(self) -> None:
         """Adds to what was seen before: whoever looks in a failover may not hear of the former master."""
-        slots = self._cluster.nodes_manager.slots_cache
-        ranges = {id(nodes): (slot, nodes) for slot, nodes in slots.items()}  # the slots of one share their list
-        for slot, nodes in ranges.values():
+        slots = self._cluster.nodes_manager.slots_cache.items()
+        for slot, nodes in {id(nodes): (slot, nodes) for slot, nodes in slots}.values():  # a range shares its list
             names = {str(node.name) for node in nodes}
             self._slots[str(nodes[0].name)] = slot
             self._of_shard |= {name: names | self._of_shard.get(name, set()) for name in names}
