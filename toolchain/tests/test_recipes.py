@@ -1,6 +1,7 @@
 """Rows that recipes make by rule: what they say, and what they must not have seen."""
 
 import importlib
+import json
 import random
 import re
 import sys
@@ -63,3 +64,29 @@ def test_a_pattern_answers_with_the_holder_of_the_post(rows: Any) -> None:
     drawn = [rows.of_pattern() for _ in range(40)]
     assert {row.answers for row in drawn} == {True, False}
     assert all((row.start > 0) == row.answers for row in drawn)
+
+
+@pytest.fixture
+def many(learning: Any, rows: Any) -> Any:
+    """Rows in many languages, without the files of a training."""
+    recipe = importlib.import_module("reader-m1")
+    own = recipe.ManyRows.__new__(recipe.ManyRows)
+    own.english, own.dice = rows, rows.dice
+    return own
+
+
+def test_what_a_passage_leaves_out_has_no_answer_in_its_row(many: Any) -> None:
+    absent: dict[str, Any] = {"kind": "absent", "question": "Who is the sexton?", "sentences": [], "span": None}
+    record = {"text": ANSWER, "title": "", "sentences": [(0, len(ANSWER))], "questions": [absent]}
+    row = many.of_asked([record])
+    assert (row.start, row.end) == (0, 0)
+    assert not (row.evidence == 1).any()
+
+
+def test_a_set_with_a_question_a_line_is_read_as_squads(many: Any, tmp_path: Path) -> None:
+    answers = {"text": ["Tamaz Beridze"], "answer_start": [14]}
+    line = {"question_id": "1", "question": "Who?", "context": ANSWER, "title": "Posts", "answers": answers}
+    (tmp_path / "test.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(line)[:20], encoding="utf-8")
+    (record,) = importlib.import_module("reader-m1").set_records(tmp_path)
+    assert (record["text"], record["title"]) == (ANSWER, "Posts")
+    assert record["questions"] == [{"kind": "squad", "question": "Who?", "span": (14, 27), "sentences": [0]}]
