@@ -13,6 +13,9 @@ SQuAD have a dev set only in files that small: that of SQuAD, which is for measu
 build/questions/LANG.jsonl are our own, to passages of translated manuals, half of them in another language than the
 passage. A question to another passage of its set stands for what can't be answered. The table of words stays as it
 is: half of its pieces are in no text that is learnt from.
+
+After 2,058 steps, 74 minutes of a core with AVX512-BF16, F1 on XQuAD in int8, 300 questions each: en 67.9, ro 55.7, ru
+51.4, es 49.8, de 48.0, ar 45.3, el 40.7, hi 38.0. The state goes on with more minutes.
 """
 
 import importlib
