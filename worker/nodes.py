@@ -39,10 +39,10 @@ def tags() -> tuple[str, ...]:
     the slot, the first in their order among equals ('06S' for slot 0); three letters reach every slot.
     """
     by_slot: dict[int, str] = {}
-    for length in (1, 2, 3):
-        for letters in itertools.product(LETTERS, repeat=length):
-            tag = "".join(letters)
-            by_slot.setdefault(key_slot(tag.encode()), tag)
+    every = itertools.chain.from_iterable(itertools.product(LETTERS, repeat=length) for length in (1, 2, 3))
+    while len(by_slot) < SLOTS:
+        tag = "".join(next(every))
+        by_slot.setdefault(key_slot(tag.encode()), tag)
     return tuple(by_slot[slot] for slot in range(SLOTS))
 
 
