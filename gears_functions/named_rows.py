@@ -86,8 +86,7 @@ def _of_other_kinds(text: str, row: int, cells: Cells, terms: set[str], kind: se
     if asked is None or len(extents) < len(cells):
         return []
     ends = [*(first for first, _, _ in extents[1:]), extents[-1][2]]
-    extents_told = zip(told, extents, ends, strict=True)
-    ranges = [(first, begin if is_told else end) for is_told, (first, begin, _), end in extents_told]
+    ranges = [(first, begin if said else end) for said, (first, begin, _), end in zip(told, extents, ends, strict=True)]
     return ranges[:asked] + ranges[asked + 1 :]
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from rapidfuzz.distance import OSA
 
 from shardqa import analysis
+from shardqa.models.span_edges import LABEL
 
 WORD = re.compile(r"[^\W_][\w.'’&+#/-]*")
 BEGINS = re.compile(r"(?:^|[.!?:;\n\"“(•|-])\s*$")  # what stands before a word that begins a sentence
@@ -39,7 +40,6 @@ COUNTED = re.compile(r"[^\W\d_]+(\d+)")
 ACRONYM = 6  # letters of the longest that is a name: a longer word in capitals is said aloud
 ECHO = 4  # words from which a text with the words of a question may be the question
 ASKING = frozenset("who whom whose what when where why how which do does did is are was were can may will".split())  # noqa: SIM905
-SPEAKER = re.compile(r"^[A-Z][^\n:?]{0,40}: ")  # of a turn in a transcript
 DAYS = "today tomorrow monday tuesday wednesday thursday friday saturday sunday"
 NOBODY = NOT_COUNTED | {*re.findall(r"\w+", DAYS)}
 LONG = (6, 9)  # letters from which one letter, or two, of a name may be others
@@ -85,7 +85,8 @@ class Subject:
 
     def is_echoed(self, text: str) -> bool:
         """Returns whether a text is the question again, as in lists of questions and in talks: that answers nothing."""
-        text = SPEAKER.sub("", text.strip())
+        speaker = LABEL.match(text := text.strip())
+        text = text if speaker is None else text[speaker.end() + 2 :]  # after the colon and a blank
         words, own = text.lower().split(), set(self.words)
         if not ECHO <= len(words) <= 2 * self.length or words[0] not in ASKING:
             return False
