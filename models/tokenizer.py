@@ -113,7 +113,7 @@ class Tokenizer:
         Keys hold questions without their question mark, but the reader learnt from questions that have one: without it,
         it loses 1.9 F1 on SQuAD. Raises QuestionTooLong past MAX_QUESTION_TOKENS, BadData on lone surrogates.
         """
-        encoding, mark = self._encode([keys.without_end(keys.seen(text)), QUESTION_MARK], BadData)
+        encoding, mark = self._encode([keys.without_end(keys.folded(text)), QUESTION_MARK], BadData)
         if not encoding.ids:
             return np.zeros(0, dtype=np.int32)
         ids = np.asarray([*encoding.ids, *mark.ids], dtype=np.int32)

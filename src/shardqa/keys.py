@@ -26,7 +26,7 @@ HASHED = "BLAKE2-"  # marks a hashed question; normalisation leaves no capital
 CORPUS = re.compile(r"[a-z0-9._-]+")
 TAGGED = re.compile(r"^[^{]*\{[^}]+\}")  # a name whose slot is that of a part of it
 MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
-# What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
+# What the tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
 BLANKS = re.compile(r"[\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 ACCENTS = re.compile("[\u0300-\u0333\u0339-\u036f]")  # without strokes, which make ≠ of =: the tokenizer drops them
 QUESTION_MARKS = "?？؟"
@@ -217,13 +217,13 @@ def corpus_words(corpus: str) -> str:
 
 
 def normalise_question(question: str) -> str:
-    """The question as it is ranked, read and cached: without what the reader's tokenizer does not see.
+    """The question as it is ranked, read and cached: without case, kinds and runs of blanks, and how it ends.
 
-    That is case, accents, kinds and runs of blanks, and how the question ends (`without_end`). All else tells questions
-    apart: C, C++, C# and C♯, = and ≠, 10⁵ and 105, Maße and Masse. Raises EmptyQuestion when there is nothing but
+    All else tells questions apart: C, C++, C# and C♯, = and ≠, 10⁵ and 105, Maße and Masse. Accents stay: the English
+    tokenizer drops them, but in Vietnamese they make other words. Raises EmptyQuestion when there is nothing but
     punctuation.
     """
-    normal = without_end(seen(question))
+    normal = without_end(folded(question))
     if all(unicodedata.category(c)[0] in NO_WORDS for c in normal):
         raise EmptyQuestion(f"the question {question[:40]!r} has no words; ask something like 'Who founded the mill?'")
     return normal
@@ -234,18 +234,24 @@ def without_end(question: str) -> str:
     return FULL_STOP.sub("", question.rstrip(QUESTION_MARKS + " "))
 
 
-def seen(text: str) -> str:
-    """The text as the reader's tokenizer sees it: no case, no accents, one blank for many.
+def folded(text: str) -> str:
+    """The text with no case, one blank for many, and accents in one form.
 
-    Letter by letter, as the tokenizer does: lower() of a whole word knows a final sigma. No compatibility forms and no
-    casefold(): they make 105 of 10⁵ and ss of ß.
+    Letter by letter, as the English tokenizer does: lower() of a whole word knows a final sigma. No compatibility forms
+    and no casefold(): they make 105 of 10⁵ and ss of ß.
     """
     if text.isascii():
         text = text.lower()
     else:
-        bare = ACCENTS.sub("", unicodedata.normalize("NFD", text))
-        text = unicodedata.normalize("NFC", "".join(map(str.lower, bare)))
+        text = unicodedata.normalize("NFC", "".join(map(str.lower, unicodedata.normalize("NFC", text))))
     return BLANKS.sub(" ", text).strip(" ")
+
+
+def seen(text: str) -> str:
+    """The folded text as the English tokenizer sees it: with no accents."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+    return folded(text)
 
 
 def question_in_key(question: str, filter_: str = "", among: str = "") -> str:

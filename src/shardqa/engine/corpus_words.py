@@ -47,7 +47,8 @@ def _listed(text: str) -> list[str]:
 
 def with_synonyms(text: str, rules: Sequence[Rule]) -> str:
     """Adds synonyms behind the normalised question; leaves it as it is where it would grow too long."""
-    synonyms = [other for rule in rules if _holds(text, rule.word) for other in rule.others if not _holds(text, other)]
+    bare = keys.seen(text)
+    synonyms = [other for rule in rules if _holds(bare, rule.word) for other in rule.others if not _holds(bare, other)]
     longer = f"{text} ({', '.join(dict.fromkeys(synonyms))})" if synonyms else text
     return longer if len(longer) <= MAX_QUESTION else text
 
@@ -128,10 +129,10 @@ def _rules(lines: tuple[str, ...]) -> list[Rule]:
 
 
 def _pins(question: Question, words: Words | None) -> Iterator[Any]:
-    """Yields the pins that ask this question, as caches tell questions apart."""
+    """Yields the pins that ask this question, whatever its accents."""
     if words is not None and words.pins:
-        wording = checks.question(question.wording)
-        yield from (pin for pin in words.pins if checks.question(pin.question) == wording)
+        wording = keys.seen(checks.question(question.wording))
+        yield from (pin for pin in words.pins if keys.seen(checks.question(pin.question)) == wording)
 
 
 def _answer(question: Question, part: Part, metadata: dict[str, Any], milliseconds: float) -> Answer:
