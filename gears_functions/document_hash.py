@@ -39,9 +39,12 @@ class Fields:
         """Returns the fields and values of an HSET, one after another."""
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
-    def digest(self) -> str:
-        """Digests what passages are made of: title, text, places, source, metadata and the way of splitting."""
-        digest = blake2b(str(splitting.VERSION).encode(), digest_size=16)
+    def digest(self, cut_by: str = "") -> str:
+        """Digests what passages are made of: title, text, places, source, metadata and the way of splitting.
+
+        `cut_by` tells another tokenizer than the English one.
+        """
+        digest = blake2b(f"{splitting.VERSION}{cut_by}".encode(), digest_size=16)
         for part in (self.title, self.text, self.places, self.source, self.metadata):
             content = part.encode()
             digest.update(b"\0%d\0" % len(content) + content)
@@ -77,11 +80,11 @@ class Incoming:
     may_replace: bool = True  # a document of another origin
 
     @classmethod
-    def of_words(cls, key: str, pairs: Sequence[str | bytes]) -> Incoming:
+    def of_words(cls, key: str, pairs: Sequence[str | bytes], cut_by: str = "") -> Incoming:
         """Raises BadKey, BadDocument, DocumentTooLarge."""
         fields = from_words(key, pairs)
         may_replace = dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
-        return cls(key, keys.parse_doc(key), fields, fields.digest(), may_replace)
+        return cls(key, keys.parse_doc(key), fields, fields.digest(cut_by), may_replace)
 
 
 def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:

@@ -32,6 +32,7 @@ from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.open_changes import OpenChanges
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.rankings import Rankings
 from shardqa.gears_functions.shard.removal import Removal
@@ -56,19 +57,22 @@ class Shard:
         self.waited_for, self.questions = ActiveQuestions(), ActiveQuestions()
         self.timings, self.journal, self.models = Timings(runtime), Journal(runtime), ModelSync(runtime)
         self.lexical, self.bridgeless = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
+        self.many = Marks(runtime, keys.LANGUAGES, "on")
+        pairs = self.pairs = Pairs(runtime, self.models, tokenizer, self.many)
         epochs, changes = ShardEpochs(runtime), OpenChanges()
         self.sync = sync = KeyspaceSync(runtime, epochs, changes)
         lock, removal = DocumentLock(changes, epochs, sync), Removal(runtime, sync, epochs)
-        self.encoder = ShardEncoder(tokenizer, self.models)
-        self.encoding = Encoding(runtime, sync, self.lexical, self.waited_for, self.encoder)
+        self.encoder = ShardEncoder(self.models)
+        self.encoding = Encoding(runtime, sync, self.lexical, self.waited_for, self.encoder, pairs)
         terms = ShardTerms(sync, self.lexical, self.bridgeless)
-        rankings = Rankings(runtime, sync, terms, self.encoder)
-        writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock, self.questions)
-        self.settling = Settling(runtime, sync, lock, writer, removal, self.waited_for)
-        self.ingest = Ingest(runtime, sync, lock, writer, removal, self.settling.settle)
+        rankings = Rankings(runtime, sync, terms, self.encoder, pairs)
+        writer = DocumentWriter(runtime, pairs, sync, epochs, lock, self.questions)
+        self.settling = Settling(runtime, sync, lock, writer, removal, self.waited_for, pairs)
+        self.many.changes = self.settling.cut_anew
+        self.ingest = Ingest(runtime, sync, lock, writer, removal, self.settling.settle, pairs)
         self.delete, self.kept = Delete(runtime, lock, removal), KeptAnswers(runtime, epochs, sync)
-        self.rank = Rank(runtime, tokenizer, sync, terms, rankings, self.timings)
-        self.answer = Answer(runtime, tokenizer, sync, epochs, rankings, self.models, self.timings, override_reply)
+        self.rank = Rank(runtime, pairs, sync, terms, rankings, self.timings)
+        self.answer = Answer(runtime, pairs, sync, epochs, rankings, self.models, self.timings, override_reply)
         self.streams = IngestStreams(runtime, self.ingest)
 
     def question(self, function: Step) -> Step:
@@ -77,20 +81,21 @@ class Shard:
     def triggers(self, runtime: Runtime) -> dict[str, Step]:
         """Returns the functions by the names that RG.TRIGGER knows."""
         question, work, sync = self.question, self.waited_for, self.sync
-        corpora = Corpora(runtime, sync, self.lexical, self.encoder)
-        switches = Switches(runtime, sync, self.lexical, self.bridgeless)
+        corpora = Corpora(runtime, sync, self.lexical, self.encoder, self.pairs)
+        switches = Switches(runtime, sync, self.lexical, self.bridgeless, self.many, self.models)
         return {
             "Terms": question(self.rank.terms),
             "Rank": question(self.rank.rank),
             "Bridge": question(self.rank.bridge),
             "Bridging": switches.bridging,
-            "Embed": question(Embed(runtime, self.encoder).embed),
+            "Languages": switches.languages,
+            "Embed": question(Embed(runtime, self.encoder, self.pairs).embed),
             "Dense": switches.dense,
             "Corpora": corpora.corpora,
             "Facets": corpora.facets,
             "Shard": corpora.shard,
             "Documents": Documents(runtime, sync).documents,
-            "Drop": Drop(runtime, sync, self.lexical, self.bridgeless).drop,
+            "Drop": Drop(runtime, sync, self.lexical, self.bridgeless, self.many).drop,
             "Passages": Passages(runtime, sync).passages,
             "Spelling": question(Spelling(runtime, sync, self.tokenizer).spelling),
             "Ingest": work.counted(self.ingest.one),
@@ -107,7 +112,7 @@ class Shard:
         self.streams.follow()
         self.kept.follow()
         self.sync.follow(self.settling.settle_all)
-        for marks in (self.lexical, self.bridgeless):
+        for marks in (self.lexical, self.bridgeless, self.many):
             runtime.watch(marks.prefix, marks.changed, marks.resync)
         self.encoding.follow()
 

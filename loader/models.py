@@ -34,6 +34,7 @@ class ShardModel:
     backend: str = "ONNX"
     device: str = "CPU"
     options: Sequence[str | int] = ("BATCHSIZE", BATCH_SIZE)  # further words of AI.MODELSTORE
+    end: bytes = b""  # what goes behind the file
 
     @classmethod
     def reader(cls, name: str, folder: Path) -> "ShardModel":
@@ -87,7 +88,7 @@ async def _store_on(engine: Engine, shard: Shard, model: ShardModel) -> bool:
         return False
     head = ("AI.MODELSTORE", key, model.backend, model.device, "TAG", model.label, *model.options, "BLOB")
     seconds = STORE_SECONDS + model.file.size / SLOWEST
-    await retry(lambda: engine.shards.on(node, *head, *model.file.parts(), seconds=seconds), WORKER_SECONDS)
+    await retry(lambda: engine.shards.on(node, *head, *model.file.parts(), model.end, seconds=seconds), WORKER_SECONDS)
     return True
 
 

@@ -1,16 +1,15 @@
 """Stores a reader of your own, or any other model, on every shard, under its name."""
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from shardqa import keys
 from shardqa.engine import Engine
-from shardqa.errors import BadData, BadModel
-from shardqa.loader import models, preparation
+from shardqa.errors import BadData
+from shardqa.loader import dense, models, preparation
 from shardqa.loader.models import Shard, ShardModel
 from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
@@ -18,6 +17,7 @@ from shardqa.models.check_reader import check_reader
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
+METADATA_PROPS = 14  # field of an ONNX file: what it says of itself, name and text
 NAME_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # a part of Redis keys
 
 
@@ -30,8 +30,32 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     ShardFailed.
     """
     check_reader(folder, MAX_ROW_TOKENS)
-    check_tokenizer(folder)
+    dense.check_tokenizer(folder, shipped.folder())
     return await push_file(engine, ShardModel.reader(name, folder), replace)
+
+
+async def push_pair(engine: Engine, folder: Path, encoder: Path) -> Prepared:
+    """Stores a reader and an encoder of many languages on every master, in place of others: `Languages` chooses them.
+
+    Raises BadModel for folders that are none, or differ in their tokenizers; and as `push`.
+    """
+    check_reader(folder, MAX_ROW_TOKENS)
+    dense.check_encoder(encoder, folder)
+    note = _field(1, TOKENIZER_FILE.encode()) + _field(2, (folder / TOKENIZER_FILE).read_bytes())
+    reader = replace(ShardModel.reader(folder.name, folder), name=keys.MANY_READER, end=_field(METADATA_PROPS, note))
+    registration = await preparation.register(engine)
+    beside = replace(ShardModel.encoder(encoder.name, encoder), name=keys.MANY_ENCODER)
+    new = await models.store(engine, registration.shards, beside)
+    return Prepared(reader, registration.new, await models.store(engine, registration.shards, reader), new)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Returns a field of Protobuf, of a number below 16."""
+    length, left = bytearray(), len(content)
+    while left > 0x7F:
+        length.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([number << 3 | 2, *length, left]) + content
 
 
 async def push_file(engine: Engine, model: ShardModel, replace: bool = False) -> Prepared:
@@ -59,21 +83,6 @@ def check_name(name: str, option: str) -> None:
         raise BadData(f"{name!r} is no name: letters, digits, '.', '_' and '-', at most 64, are; give one by {option}")
     if name == shipped.NAME:
         raise BadData(f"{name} is the shipped reader's name; choose another {option}")
-
-
-def check_tokenizer(folder: Path) -> None:
-    """Raise BadModel unless the tokenizer is the shipped reader's: the shards keep passages cut into its wordpieces."""
-    if _rules(folder) != _rules(shipped.folder()):
-        raise BadModel(
-            f"{folder / TOKENIZER_FILE} differs from the one that the shards cut passages with ({shipped.NAME}'s); "
-            "train from a checkpoint with that tokenizer, or package the model instead"
-        )
-
-
-def _rules(folder: Path) -> Any:
-    """Returns the tokenizer's settings that decide how text is cut; truncation and padding do not."""
-    settings = json.loads((folder / TOKENIZER_FILE).read_bytes())
-    return {name: value for name, value in settings.items() if name not in ("truncation", "padding")}
 
 
 async def _check_free(engine: Engine, shards: Sequence[Shard], reader: ShardModel) -> None:

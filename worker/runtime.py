@@ -75,6 +75,9 @@ class Runtime(Protocol):
         `outputs`, or it fails.
         """
 
+    async def model_note(self, key: str, name: str) -> str:
+        """The note of this name in the ONNX file of the model at `key`. Raises redis.ResponseError: there is none."""
+
     def model_tag(self, key: str) -> str | None:
         """The TAG of the model stored at `key`; None: there is none, or it is not loaded."""
 
@@ -99,8 +102,11 @@ class Runtime(Protocol):
     def progress(self) -> None:
         """Says that a part of a long piece of work is done: the client of this trigger has its whole deadline again."""
 
-    def shown(self, name: str) -> AbstractContextManager[None]:
-        """The module sees that this is under way: should the worker end, INFO's worker_last_running names it."""
+    def shown(self, name: str, loads: bool = False) -> AbstractContextManager[None]:
+        """The module sees that this is under way: should the worker end, INFO's worker_last_running names it.
+
+        What `loads` may keep the interpreter's lock for seconds, and requests wait instead of being refused.
+        """
 
     def log(self, text: str, level: str = "notice") -> None:
         """A line in the Redis log; level is debug, verbose, notice or warning."""

@@ -212,7 +212,6 @@ export function confidence({ score }) {
 
 function sure(answer) {
   if (answer.pinned) return pin();
-  if (answer.warnings.length > 0) return quiet("Unchecked");
   return make(
     "details",
     { class: "sure" },

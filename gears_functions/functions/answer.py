@@ -24,12 +24,14 @@ from shardqa.gears_functions.passage_reading import Loaded, PassageReading, load
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.gears_functions.shard.pairs import Pair, Pairs
 from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
 from shardqa.gears_functions.shard.timings import Timings
+from shardqa.gears_functions.splitting import MAX_PASSAGE
 from shardqa.models import reader
 from shardqa.models.reading_record import ShardReading, SpanRecord, marked_cached
 from shardqa.models.scoring import Scoring, lag
-from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa.models.tokenizer import PassageTokens
 from shardqa.worker.runtime import Runtime
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
@@ -63,7 +65,7 @@ class Answer:
     """The worker's loop only; the network runs in the model's own thread."""
 
     _runtime: Runtime
-    _tokenizer: Tokenizer
+    _pairs: Pairs
     _sync: KeyspaceSync
     _epochs: ShardEpochs
     _rankings: Rankings
@@ -111,16 +113,17 @@ class Answer:
     async def _answer(self, ask: keys.AnswerKey) -> ShardReading:
         phases = Phases()
         question, filter_, among = self._question_of(ask)
-        question_ids = self._tokenizer.question(question)
+        pair = await self._pairs.of(ask.corpus)
+        question_ids, model = pair.tokenizer.question(question), pair.reader or ask.model
         ranking, memory, new = await self._passages(ask, (question, filter_, among), phases)
-        every = zip(new, map(self._pieces, new), strict=True)
+        every = zip(new, (self._pieces(passage, pair) for passage in new), strict=True)
         pieces = [named_rows.read_of(one, piece, question) for one, piece in every]
         rows = [
-            reader.join(question_ids, piece.ids, self._heading(passage))
+            reader.join(question_ids, piece.ids, _heading(passage, pair))
             for passage, piece in zip(new, pieces, strict=True)
         ]
         phases.done("tokenise")
-        readings, scoring = await self._read(ask.model, question, list(zip(new, pieces, rows, strict=True)), phases)
+        readings, scoring = await self._read(model, question, list(zip(new, pieces, rows, strict=True)), phases)
         readings |= memory
         best = self._best([span for one in readings.values() for span in one.spans], ranking, scoring)
         self._stages[_stage(ask, ranking.epoch)] = readings
@@ -128,7 +131,7 @@ class Answer:
         return ShardReading(
             tag=self._runtime.hashtag(),
             epoch=ranking.epoch,
-            model=ask.model,
+            model=model,
             question=question,
             spans=best,
             passages={key: readings[key].passage for key, _ in ranking.passages[: ask.k]},
@@ -232,18 +235,20 @@ class Answer:
         }
         return readings, self._copies.scoring(model)
 
-    def _pieces(self, passage: Loaded) -> PassageTokens:
-        """Returns a passage's word pieces with their places in its text. Raises BadModel."""
-        pieces = self._tokenizer.passage(passage.text)
-        if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
-            raise BadModel(
-                f"the tokens of {passage.key!r} are not this shard's tokenizer's; "
-                f"'HDEL {keys.doc_of_passage(passage.key)} digest' has them written again"
-            )
-        return pieces
+    def _pieces(self, passage: Loaded, pair: Pair) -> PassageTokens:
+        """Returns a passage's word pieces with their places in its text. Raises BadModel.
 
-    def _heading(self, passage: Loaded) -> NDArray[np.int32]:
-        return self._tokenizer.passage(f"{passage.heading}:").ids[:HEADING] if passage.heading else NO_HEADING
+        Where its document is still to be cut for another pair, they are more than fit or fewer, and the first are read.
+        """
+        pieces = pair.tokenizer.passage(passage.text)
+        if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
+            if not self._pairs.settling:
+                raise BadModel(
+                    f"the tokens of {passage.key!r} are not this shard's tokenizer's; "
+                    f"'HDEL {keys.doc_of_passage(passage.key)} digest' has them written again"
+                )
+            pieces = PassageTokens(*(part[:MAX_PASSAGE] for part in (pieces.ids, pieces.offsets, pieces.words)))
+        return pieces
 
     # ---- storing
 
@@ -263,3 +268,7 @@ class Answer:
 
 def _stage(ask: keys.AnswerKey, epoch: int) -> Stage:
     return ask.corpus, ask.model, ask.question, epoch
+
+
+def _heading(passage: Loaded, pair: Pair) -> NDArray[np.int32]:
+    return pair.tokenizer.passage(f"{passage.heading}:").ids[:HEADING] if passage.heading else NO_HEADING

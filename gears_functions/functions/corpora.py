@@ -1,27 +1,30 @@
-"""`Corpora`, `Facets`, `Shard`: what this shard holds. `Dense`, `Bridging`: what a corpus can have off.
+"""`Corpora`, `Facets`, `Shard`: what this shard holds. `Dense`, `Bridging`, `Languages`: what a corpus has off or on.
 
     RG.TRIGGER Corpora [<view>]
     RG.TRIGGER Facets <corpus> [<view>]
     RG.TRIGGER Shard
     RG.TRIGGER Dense <corpus> <on or off>       whether the corpus is encoded, and its vectors are used
     RG.TRIGGER Bridging <corpus> <on or off>    whether titles that its first passages name are followed
+    RG.TRIGGER Languages <corpus> <on or off>   whether the pair of many languages reads it
 
 The worker's loop only.
 """
 
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from shardqa import filters, keys
-from shardqa.errors import BadData, Indexing
+from shardqa.errors import BadData, ClusterUnavailable, Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.writes import refusal
 from shardqa.worker.runtime import Runtime
 
@@ -29,23 +32,26 @@ MOST = 1_000  # folders or tags of one reply
 FOLDER = re.compile(r"(?<=[^/:])/")  # ends a folder of a source; not the slashes behind a scheme
 
 
+@dataclass(eq=False)
 class Corpora:
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, encoder: ShardEncoder) -> None:
-        self._runtime = runtime
-        self._sync = sync
-        self._lexical = lexical
-        self._encoder = encoder
+    """The worker's loop only."""
+
+    _runtime: Runtime
+    _sync: KeyspaceSync
+    _lexical: Marks
+    _encoder: ShardEncoder
+    _pairs: Pairs
 
     async def corpora(self, record: Record) -> str:
         """Lists the corpora that the client may ask, beside what `shard` replies."""
         view = "".join(arguments.words(record, "Corpora [<view>]", 0, 1))
         state, parts = await self._state()
-        encoder = await self._encoder.id()
+        encoders = {name: await self._encoder.id(name) for name in (keys.ENCODER, keys.MANY_ENCODER)}
         corpora = {
             corpus: {
                 **asdict(index.sizes(view)),
                 "epoch": await self._sync.epoch(corpus),
-                "encoded": self._encoded(corpus, index, encoder, view),
+                "encoded": self._encoded(corpus, index, encoders[self._pairs.encoder_of(corpus)], view),
             }
             for corpus, index in parts.items()
         }
@@ -100,26 +106,39 @@ def _largest(counts: Counter[str]) -> dict[str, int]:
     return {name: count for name, count in counts.most_common(MOST) if count}
 
 
+@dataclass(eq=False)
 class Switches:
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, without_bridges: Marks) -> None:
-        self._runtime = runtime
-        self._sync = sync
-        self._lexical = lexical
-        self._unbridged = without_bridges
+    """The worker's loop only."""
+
+    _runtime: Runtime
+    _sync: KeyspaceSync
+    _lexical: Marks
+    _unbridged: Marks
+    _many: Marks
+    _copies: ModelSync
 
     async def dense(self, record: Record) -> str:
-        return await self._choose(record, "Dense", self._lexical)
+        return await self._choose(record, "Dense", self._lexical, "off")
 
     async def bridging(self, record: Record) -> str:
-        return await self._choose(record, "Bridging", self._unbridged)
+        return await self._choose(record, "Bridging", self._unbridged, "off")
 
-    async def _choose(self, record: Record, trigger: str, marks: Marks) -> str:
+    async def languages(self, record: Record) -> str:
+        if record[-1] == "on":
+            try:
+                await self._copies.obtain(keys.MANY_READER)
+            except ClusterUnavailable as error:
+                way = "'shardqa models push READER --encoder ENCODER' stores a pair of many languages"
+                raise BadData(f"{error}; {way}") from None
+        return await self._choose(record, "Languages", self._many, "on")
+
+    async def _choose(self, record: Record, trigger: str, marks: Marks, marked: str) -> str:
         usage = f"{trigger} <corpus> <on or off>"
         corpus, position = arguments.words(record, usage, 2, 2)
         keys.check_corpus(corpus)
         if position not in ("on", "off"):
             raise BadData(f"{position[:40]!r} is neither on nor off; the form is RG.TRIGGER {usage}")
         await permissions.to_drop(self._runtime, corpus)
-        await marks.choose(corpus, position == "off")
+        await marks.choose(corpus, position == marked)
         await self._sync.changed(corpus)
         return arguments.reply(self._runtime, **{trigger.lower(): position})

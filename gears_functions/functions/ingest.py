@@ -29,6 +29,7 @@ from shardqa.gears_functions.document_hash import Incoming, Stored
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_writer import DocumentWriter, Written
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.removal import Removal
 from shardqa.transient import is_write_refusal
 from shardqa.worker.runtime import Runtime
@@ -50,6 +51,7 @@ class Ingest:
     _writer: DocumentWriter
     _removal: Removal
     _settle: Callable[[dict[str, Any]], Coroutine[Any, Any, bool]]
+    _pairs: Pairs
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)  # documents on their way in, whoever leaves
 
     async def one(self, record: Record) -> str:
@@ -57,7 +59,8 @@ class Ingest:
             raise BadDocument(f"no document was given; the form is RG.TRIGGERONKEY {USAGE}")
         doc = keys.parse_doc(key := arguments.text(record[1], USAGE))
         await permissions.to_write(self._runtime, key)
-        sent = await asyncio.to_thread(Incoming.of_words, key, record[2:])
+        cut_by = await self._pairs.cut_by(doc.corpus)
+        sent = await asyncio.to_thread(Incoming.of_words, key, record[2:], cut_by)
         outcome = await self._to_its_end(partial(self._put, sent))
         return arguments.reply(
             self._runtime,
@@ -70,7 +73,8 @@ class Ingest:
 
     async def many(self, record: Record) -> str:
         key, packed = arguments.words(record, USAGE_OF_MANY, 2, 2)
-        rows = await asyncio.to_thread(_read, keys.parse_doc(key).corpus, packed)
+        corpus = keys.parse_doc(key).corpus
+        rows = await asyncio.to_thread(_read, corpus, packed, await self._pairs.cut_by(corpus))
         await self._sync.synced()  # what the index does not have is not there
         documents = [one for one in rows if one is not None]
         await permissions.to_write(self._runtime, *(one.key for one in documents))
@@ -180,7 +184,7 @@ def _is_same(one: Incoming, before: Stored) -> bool:
     return is_cut and document_hash.encoded(one.fields) == before.fields
 
 
-def _read(corpus: str, rows_json: str) -> list[Incoming | None]:
+def _read(corpus: str, rows_json: str, cut_by: str) -> list[Incoming | None]:
     """Parses the documents; None stands for one that is refused, or names a key a second time. Any thread."""
     try:
         pairs = [(str(key), list(map(str, words))) for key, words in orjson.loads(rows_json)]
@@ -194,7 +198,7 @@ def _read(corpus: str, rows_json: str) -> list[Incoming | None]:
         one = None
         with suppress(ShardqaError):
             if keys.parse_doc(key).corpus == corpus and key not in names:
-                one = Incoming.of_words(key, words)
+                one = Incoming.of_words(key, words, cut_by)
         names.add(key)
         rows.append(one)
     return rows

@@ -18,10 +18,11 @@ from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.arguments import Record
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.rankings import MAX_LIMIT, Rankings
 from shardqa.gears_functions.shard.shard_terms import ShardTerms
 from shardqa.gears_functions.shard.timings import Timings
-from shardqa.models.tokenizer import MAX_QUESTION_TOKENS, Tokenizer
+from shardqa.models.tokenizer import MAX_QUESTION_TOKENS
 from shardqa.rounds import BridgeReply, RankReply, StatisticsArgument, TermsReply
 from shardqa.worker.runtime import Runtime
 
@@ -31,7 +32,7 @@ class Rank:
     """The worker's loop only."""
 
     _runtime: Runtime
-    _tokenizer: Tokenizer
+    _pairs: Pairs
     _sync: KeyspaceSync
     _terms: ShardTerms
     _rankings: Rankings
@@ -41,9 +42,9 @@ class Rank:
         corpus, text, *view = arguments.words(record, "Terms <corpus> <question> [<view>]", 2, 3)
         keys.check_corpus(corpus)
         await permissions.to_ask(self._runtime, corpus)
-        question = checks.question(text)
+        question, pair = checks.question(text), await self._pairs.of(corpus)
         if len(question) >= MAX_QUESTION_TOKENS or not question.isascii():  # else it has no more pieces than characters
-            self._tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
+            pair.tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
         await self._sync.synced()
         epoch = await self._sync.epoch(corpus)
         # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.
@@ -63,7 +64,7 @@ class Rank:
         demand = permissions.to_ask_with_statistics if rest else permissions.to_ask
         await demand(self._runtime, corpus)
         if not rest:  # else Terms has said it
-            self._tokenizer.question(question)
+            (await self._pairs.of(corpus)).tokenizer.question(question)
         argument = StatisticsArgument.parse(rest[0]) if rest else None
         filter_ = rest[1] if len(rest) > 1 else ""
         filters.parse(filter_)

@@ -57,7 +57,7 @@ class Drop:
             await self._sync.changed(corpus)
         for marks in self._marks:
             if marks.covers(corpus):
-                await marks.choose(corpus, is_off=False)
+                await marks.choose(corpus, is_marked=False)
         progress = drops.progress(corpus)
         return arguments.reply(
             self._runtime,

@@ -18,6 +18,7 @@ from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_writer import DocumentWriter
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.removal import Removal
 from shardqa.gears_functions.shard.retries import MOVING_SECONDS
@@ -41,8 +42,10 @@ class Settling:
     _writer: DocumentWriter
     _removal: Removal
     _questions: ActiveQuestions
+    _pairs: Pairs
     _refused: dict[str, None] = field(default_factory=dict)  # documents' keys that were written in part at most
     _settling: asyncio.Task[None] | None = None  # these, one after another
+    _cutting: set[asyncio.Task[None]] = field(default_factory=set)  # held until they are done
 
     async def settle(self, event: dict[str, Any]) -> bool:
         """Returns whether passages were written."""
@@ -97,22 +100,36 @@ class Settling:
                     raise
             await asyncio.sleep(MOVING_SECONDS)
 
-    async def settle_all(self) -> None:
+    def cut_anew(self, corpus: str) -> None:
+        """Begins to settle the corpus' documents, which another tokenizer shall cut from now on."""
+        if self._runtime.role() == "master":
+            task = asyncio.create_task(self.settle_all(corpus))
+            self._cutting.add(task)
+            task.add_done_callback(self._cutting.discard)
+
+    async def settle_all(self, corpus: str = "*") -> None:
         """Settles every document, one after another: events are lost while the worker is dead, and at a failover; after
         an upgrade that splits otherwise (`splitting.VERSION`), all are cut anew."""
+        self._pairs.settling += 1
+        try:
+            await self._settle_each(corpus)
+        finally:
+            self._pairs.settling -= 1
+
+    async def _settle_each(self, corpus: str) -> None:
         documents, cursor = set[str](), b"0"
         while True:
-            cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", "doc:*", "COUNT", SCAN_COUNT)
+            cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", keys.docs(corpus), "COUNT", SCAN_COUNT)
             names = {name.decode("utf-8", "replace") for name in page}
             for name in names:
                 await self._settle_again(name)
             documents |= names
             if cursor == b"0":
                 break
-        for corpus, index in list(self._sync.corpora.items()):
-            for document in index.table.documents():
-                if keys.doc(corpus, document) not in documents:
-                    await self._settle_again(keys.doc(corpus, document))
+        for name, index in list(self._sync.corpora.items()):
+            for document in index.table.documents() if corpus in (name, "*") else ():
+                if keys.doc(name, document) not in documents:
+                    await self._settle_again(keys.doc(name, document))
 
     async def _settle_again(self, key: str) -> None:
         try:
@@ -136,8 +153,8 @@ class Settling:
             return False
         try:
             fields = await asyncio.to_thread(document_hash.from_hash, key, before.fields)
-            document = Incoming(key, doc, fields, await asyncio.to_thread(fields.digest))
-            return (await self._writer.put(document, before)).is_changed
+            digest = await asyncio.to_thread(fields.digest, await self._pairs.cut_by(doc.corpus))
+            return (await self._writer.put(Incoming(key, doc, fields, digest), before)).is_changed
         except (BadDocument, DocumentTooLarge) as error:
             self._runtime.log(f"not searchable: {error}", "warning")
             await self._removal.unfit(key, doc)

@@ -21,12 +21,12 @@ from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.document_parts import FRAME, Parts, tick_size
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.pairs import Pair, Pairs
 from shardqa.gears_functions.shard.quarantine import Quarantine
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.gears_functions.shard.removal import PASSAGES_PER_UNLINK, unlink
 from shardqa.gears_functions.splitting import BLOCK, Passage, split_in_slices
 from shardqa.gears_functions.writes import raise_first
-from shardqa.models.tokenizer import Tokenizer
 from shardqa.transient import is_write_refusal
 from shardqa.worker.runtime import Argument, Runtime
 
@@ -44,7 +44,7 @@ class Written:
 @dataclass(eq=False)
 class DocumentWriter:
     _runtime: Runtime
-    _tokenizer: Tokenizer
+    _pairs: Pairs
     _sync: KeyspaceSync
     _epochs: ShardEpochs
     _lock: DocumentLock
@@ -60,7 +60,9 @@ class DocumentWriter:
                 await self._write_quietly(first)  # the origin may change alone: no passage depends on it
             return Written(before.passages, False, await self._sync.epoch(one.doc.corpus))
         async with self.quarantine.reading(one.key, one.digest):
-            parts = await asyncio.to_thread(Parts.of, one.key, one.fields, one.digest, await self.split(one.fields))
+            pair = await self._pairs.of(one.doc.corpus)
+            passages = await self.split(one.fields, pair)
+            parts = await asyncio.to_thread(Parts.of, one.key, one.fields, one.digest, passages)
             old = self._old_count(one.doc, before)
             if not first:
                 await self._demand_whole(one.doc, old)
@@ -74,7 +76,8 @@ class DocumentWriter:
         tick fails, and then none of its documents counts as done.
         """
         ends = await self.quarantine.ends()
-        cut = await asyncio.to_thread(self._cut, [one for one in new if one.digest[:16] not in ends])
+        fit = [one for one in new if one.digest[:16] not in ends]
+        cut = await asyncio.to_thread(self._cut, fit, await self._pairs.of(corpus))
         await self._sync.epoch(corpus)
         outcomes = dict[str, Written]()
         while cut:
@@ -83,12 +86,12 @@ class DocumentWriter:
             cut = cut[count:]
         return outcomes
 
-    def _cut(self, new: Sequence[Incoming]) -> list[tuple[Incoming, Parts]]:
+    def _cut(self, new: Sequence[Incoming], pair: Pair) -> list[tuple[Incoming, Parts]]:
         """Leaves out what is refused or long: whoever puts it alone is told why. Any thread."""
         cut = list[tuple[Incoming, Parts]]()
         for one in new:
             with self.quarantine.shown(one.digest), suppress(BadDocument):
-                slices = split_in_slices(one.fields.text, self._tokenizer, one.fields.marks)
+                slices = split_in_slices(one.fields.text, pair.tokenizer, one.fields.marks)
                 passages = [passage for part in slices for passage in part]
                 parts = Parts.of(one.key, one.fields, one.digest, passages)
                 if len(parts.frames()) == 1:
@@ -116,9 +119,9 @@ class DocumentWriter:
         self._epochs.written(step)
         return {one.key: Written(len(parts.passages), True, step.epoch) for one, parts in cut}
 
-    async def split(self, fields: Fields) -> list[Passage]:
+    async def split(self, fields: Fields, pair: Pair) -> list[Passage]:
         """Cuts a text slice by slice: whole big ones would keep the few threads, and small ones past their deadline."""
-        slices = split_in_slices(fields.text, self._tokenizer, fields.marks)
+        slices = split_in_slices(fields.text, pair.tokenizer, fields.marks)
         passages = list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
             passages += part

@@ -10,7 +10,7 @@ Masters write; the worker's loop only.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redis import ResponseError
@@ -20,6 +20,7 @@ from shardqa.errors import ShardqaError
 from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.models.embedding import StoredVectors
 from shardqa.worker.runtime import Argument, KeyEvent, Runtime
@@ -38,6 +39,7 @@ class Encoding:
     _lexical: Marks
     _questions: ActiveQuestions
     _encoder: ShardEncoder
+    _pairs: Pairs
     _worked: set[str] = field(default_factory=set)  # corpora that got vectors since their epochs were raised last
 
     def follow(self) -> None:
@@ -61,26 +63,28 @@ class Encoding:
         """Encodes a page of passages without vectors, of the corpus asked last; returns the seconds until the next."""
         if self._runtime.role() != "master":
             return IDLE
-        encoder = await self._encoder.id()
-        if encoder is None:
-            await self._heal()
-            return IDLE
+        encoders = {name: await self._encoder.id(name) for name in (keys.ENCODER, keys.MANY_ENCODER)}
+        await self._heal(encoders)
+        own = {corpus: encoders[self._pairs.encoder_of(corpus)] for corpus in self._sync.corpora}
         pages = {
             corpus: self._sync.index(corpus).without_vector(encoder, PASSAGES_PER_TICK)
-            for corpus in list(self._sync.corpora)
-            if not self._lexical.covers(corpus)
+            for corpus, encoder in own.items()
+            if encoder is not None and not self._lexical.covers(corpus)
         }
         lacking = (corpus for corpus, names in pages.items() if names)
         corpus = max(lacking, key=lambda corpus: self._sync.index(corpus).last_question, default=None)
-        count = 0 if corpus is None else await self._encode(corpus, encoder, pages[corpus])
-        self._runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._sync.corpora.values()))
+        count = 0 if corpus is None else await self._encode(corpus, own[corpus] or "", pages[corpus])
+        sizes = (index.vectors().get(own.get(corpus) or "", 0) for corpus, index in self._sync.corpora.items())
+        self._runtime.stat("encoded", sum(sizes))
         await self._announce([corpus for corpus in self._worked if not pages.get(corpus)])
         return 0.0 if count else IDLE
 
-    async def _heal(self) -> None:
-        """Obtains the encoder where passages have vectors: a shard whose tag changed has lost its copy."""
-        if any(index.vectors() for index in self._sync.corpora.values()):
-            await self._encoder.obtain()
+    async def _heal(self, encoders: Mapping[str, str | None]) -> None:
+        """Obtains an encoder where passages have vectors: a shard whose tag changed has lost its copy."""
+        used = {self._pairs.encoder_of(corpus) for corpus, index in self._sync.corpora.items() if index.vectors()}
+        for name in used:
+            if encoders[name] is None:
+                await self._encoder.obtain(name)
 
     async def _announce(self, corpora: Sequence[str]) -> None:
         """Raises the epochs of corpora whose vectors are all there: answers in caches were ranked without these."""
@@ -91,7 +95,7 @@ class Encoding:
     async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> int:
         """Encodes these passages; returns how many have their vectors now, without those that changed meanwhile."""
         fields = [("HGET", key, field) for n in names for key, field in ((keys.first_passage(n), "title"), (n, "text"))]
-        replies = await self._runtime.calls(fields)
+        replies, pair = await self._runtime.calls(fields), await self._pairs.of(corpus)
         vectors = dict[str, StoredVectors]()
         for name, reply in zip(names, zip(replies[::2], replies[1::2], strict=True), strict=True):
             texts = [part for part in reply if not isinstance(part, Exception)]
@@ -100,8 +104,8 @@ class Encoding:
             if reply[1] is not None:
                 await self._questions.quiet(QUIET, MAX_WAIT)
                 title, text = ((part or b"").decode("utf-8", "replace") for part in texts)
-                vectors[name] = await self._encoder.passage(encoder, title, text)
-        return await self._store(corpus, vectors) if await self._encoder.id() == encoder else 0
+                vectors[name] = await self._encoder.passage(pair, encoder, title, text)
+        return await self._store(corpus, vectors) if await self._encoder.id(pair.encoder) == encoder else 0
 
     async def _store(self, corpus: str, vectors: dict[str, StoredVectors]) -> int:
         index = self._sync.index(corpus)

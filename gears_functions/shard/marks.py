@@ -1,12 +1,14 @@
-"""Corpora that something is off for: vectors, though the cluster has an encoder, or the following of titles.
+"""Corpora that something is off for (vectors, though the cluster has an encoder; the following of titles), or on.
 
-    dense:<corpus>:{b0017}     "off" for this bucket; a mark a bucket, as of dropped corpora, so that it moves along
-    bridges:<corpus>:{b0017}   with slots and every shard that holds a part of the corpus has one
+    dense:<corpus>:{b0017}      "off" for this bucket; a mark a bucket, as of dropped corpora, so that it moves along
+    bridges:<corpus>:{b0017}    with slots and every shard that holds a part of the corpus has one
+    languages:<corpus>:{b0017}  "on": the corpus is read by the pair of many languages
 
 Every shard follows these keys, replicas too. The worker's loop only.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 from shardqa import keys
 from shardqa.errors import BadKey
@@ -19,9 +21,12 @@ SCAN_COUNT = 10_000  # keys looked at per SCAN
 
 
 class Marks:
-    def __init__(self, runtime: Runtime, word: str) -> None:
+    def __init__(self, runtime: Runtime, word: str, value: str = "off") -> None:
         self._runtime = runtime
         self._word = word
+        self._value = value
+        self.known = asyncio.Event()  # that all marks were read
+        self.changes: Callable[[str], None] = lambda corpus: None  # told of a corpus that is covered now, or no more
         self._marks: dict[str, set[str]] = {}  # corpus -> buckets
 
     @property
@@ -31,21 +36,25 @@ class Marks:
     def covers(self, corpus: str) -> bool:
         return corpus in self._marks
 
-    async def choose(self, corpus: str, is_off: bool) -> None:
-        """Sets it off or on for the corpus' buckets on this shard. Raises ShardFailed, or Redis' own passing error."""
+    async def choose(self, corpus: str, is_marked: bool) -> None:
+        """Marks the corpus' buckets on this shard, or not. Raises ShardFailed, or Redis' own passing error."""
         here = await slots.look(self._runtime)
         buckets = [bucket for bucket, slot in slots.OF_BUCKETS.items() if here.serves(slot)]
         names = [keys.mark(self._word, corpus, bucket) for bucket in buckets]
-        commands: list[tuple[Argument, ...]] = [("SET", name, "off") if is_off else ("UNLINK", name) for name in names]
+        commands: list[tuple[Argument, ...]] = [
+            ("SET", name, self._value) if is_marked else ("UNLINK", name) for name in names
+        ]
         await write(self._runtime, commands)
         for bucket in buckets:
-            self._mark(corpus, bucket, is_off)
+            self._mark(corpus, bucket, is_marked)
 
     def _mark(self, corpus: str, bucket: str, is_marked: bool) -> None:
-        marks = self._marks.setdefault(corpus, set())
+        before, marks = self.covers(corpus), self._marks.setdefault(corpus, set())
         (marks.add if is_marked else marks.discard)(bucket)
         if not marks:
             del self._marks[corpus]
+        if self.covers(corpus) != before:
+            self.changes(corpus)
 
     async def changed(self, events: Sequence[KeyEvent]) -> None:
         for event in events:
@@ -64,6 +73,8 @@ class Marks:
                     marks.add(keys.parse_mark(self._word, name))
                 except BadKey as error:
                     self._runtime.log(f"left alone: {error}", "warning")
-        self._marks = {}
+        for corpus, bucket in {(corpus, bucket) for corpus, of in self._marks.items() for bucket in of} - marks:
+            self._mark(corpus, bucket, False)
         for corpus, bucket in marks:
             self._mark(corpus, bucket, True)
+        self.known.set()

@@ -10,9 +10,9 @@ which nobody uses (stray_models.py). A reader is sent for when a question needs 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 from redis import ResponseError
@@ -29,6 +29,7 @@ from shardqa.models.scoring import Scoring, shipped_scoring
 from shardqa.transient import is_between_shards, write_refusal
 from shardqa.worker.runtime import Runtime
 
+T = TypeVar("T")
 ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
 LOOK_SECONDS = 0.05  # between looks whether it is there
 RETRY_SECONDS = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
@@ -54,16 +55,21 @@ class ModelSync:
     async def run(
         self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
     ) -> dict[str, NDArray[Any]]:
-        """Runs a model on this shard, as `Runtime.run_model` does.
+        """Runs a model on this shard, as `Runtime.run_model` does. Raises as `_once_loaded`."""
+        return await self._once_loaded(model, lambda key: self._runtime.run_model(key, inputs, outputs))
 
-        Raises ClusterUnavailable where no shard has it, or it is long on its way.
-        """
+    async def note(self, model: str, name: str) -> str:
+        """Returns a note of a model's file, as `Runtime.model_note` does. Raises as `_once_loaded`."""
+        return await self._once_loaded(model, lambda key: self._runtime.model_note(key, name))
+
+    async def _once_loaded(self, model: str, use: Callable[[str], Awaitable[T]]) -> T:
+        """Raises ClusterUnavailable where no shard has the model, or it is long on its way."""
         loop = asyncio.get_running_loop()
         until = loop.time() + ARRIVING_SECONDS
         while True:
             key = keys.model(model, self._runtime.hashtag())
             try:
-                return await self._runtime.run_model(key, inputs, outputs)
+                return await use(key)
             except ResponseError as error:
                 if NOT_LOADED not in str(error):
                     raise

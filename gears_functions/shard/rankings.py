@@ -16,6 +16,7 @@ from shardqa.description import record_of
 from shardqa.errors import ClusterUnavailable, NoEncoder
 from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.pairs import Pairs
 from shardqa.gears_functions.shard.shard_terms import ShardTerms
 from shardqa.rounds import BridgeReply, RankReply, StatisticsArgument, TermsReply
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
@@ -54,11 +55,14 @@ class ShardRanking:
 
 
 class Rankings:
-    def __init__(self, runtime: Runtime, sync: KeyspaceSync, terms: ShardTerms, encoder: ShardEncoder) -> None:
+    def __init__(
+        self, runtime: Runtime, sync: KeyspaceSync, terms: ShardTerms, encoder: ShardEncoder, pairs: Pairs
+    ) -> None:
         self._runtime = runtime
         self._sync = sync
         self._terms = terms
         self._encoder = encoder
+        self._pairs = pairs
         self._recent: LRUCache[tuple[str, str], ShardRanking] = LRUCache(REMEMBERED)  # by corpus, question in keys
 
     async def rank(
@@ -146,7 +150,7 @@ class Rankings:
     async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
         """Returns the question's vector by this shard's encoder, else by another's; None: no shard has one."""
         try:
-            return await self._encoder.question(question)
+            return await self._encoder.question(await self._pairs.of(corpus), question)
         except NoEncoder:
             replies = await self._runtime.peers(*rounds.embed(corpus, question))
         vectors = (QuestionVector.of_reply(record_of(one)) for one in replies if not isinstance(one, Exception))

@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from shardqa import languages
+
 Form = Literal["span", "sentences", "list"]
 FormChoice = Literal["auto", "span", "sentences", "list"]
 """What a user asks for; `auto` leaves the form to the question and to what was read."""
@@ -10,6 +12,9 @@ FormChoice = Literal["auto", "span", "sentences", "list"]
 Wording = Literal["name", "what", "how", "yes", "keywords"]
 """What a question asks for by its words: a name or a number; something or other; a way or a reason; whether
 something is so; or nothing, as keywords and statements."""
+
+OF_OTHERS: dict[str | None, Wording] = {"name": "name", "way": "how", "thing": "what", None: "keywords"}
+"""By what a question in another language than English asks for."""
 
 NAMES = re.compile(
     r"""\b(?: who | whom | whose | when | where | which
@@ -41,6 +46,9 @@ FEWEST_ITEMS = 2  # of a list that nobody asked for by name
 
 def wording(question: str) -> Wording:
     """Returns what a question's words ask for, whatever its case and end mark."""
+    language = languages.other_than_english(question)
+    if language is not None:
+        return OF_OTHERS[languages.asked_for(question, language)]
     text = question.lower().strip()
     if WHETHER.match(text):
         return "yes"

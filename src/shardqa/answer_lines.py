@@ -6,9 +6,9 @@ from typing import Literal
 
 AnswerWhen = Literal["unsure", "balanced", "sure"]  # answer when unsure, balanced, or only when sure
 
-
-DOUBTED = 0.59  # the highest score of an answer that a warning speaks against: pages say "likely" from 0.6
-UNHEARD = 0.4  # and of one where a name of the question stands in no passage: of 42 such 2 were right
+UNHEARD = (
+    0.4  # the highest score of an answer where a name of the question stands in no passage: of 42 such 2 were right
+)
 FAR = 0.05  # a score below which what comes nearest is about something else
 
 

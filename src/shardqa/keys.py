@@ -37,8 +37,9 @@ ENCODER = "encoder"  # name of the model that gives passages their vectors: a cl
 KEPT = re.compile(r"(answer):([a-z0-9._-]+):(\{[^{}]+\}:\d+):|(ask):([a-z0-9._,-]+):([0-9a-f]{12}):[^:]*:\d+:")
 NEVER = "never:"  # how keys that never exist begin
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
+MANY_READER, MANY_ENCODER = "languages-reader", "languages-encoder"  # names of the pair of many languages
 NO_ENCODER = "encoder:off"  # string: somebody removed the encoder, and `prepare` stores none
-DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
+DENSE, BRIDGES, LANGUAGES = "dense", "bridges", "languages"  # what a corpus has off or on: how its marks' keys begin
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 FEEDBACK = "feedback:"  # and a corpus: a stream of what readers say is right
 ASKED = "asked:"  # and a corpus: a stream of the questions that were asked of it
@@ -86,6 +87,11 @@ ALL_BUCKETS = tuple(f"b{number:04d}" for number in range(BUCKETS))
 
 def doc(corpus: str, document: str) -> str:
     return f"doc:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
+
+
+def docs(corpus: str) -> str:
+    """The pattern of all documents of a corpus; "*" stands for any."""
+    return f"doc:{corpus}:*"
 
 
 def file(corpus: str, document: str) -> str:
@@ -139,7 +145,8 @@ def drop(corpus: str, bucket: str) -> str:
 
 
 def mark(word: str, corpus: str, bucket: str) -> str:
-    """String "off": DENSE, the corpus' vectors are not used; BRIDGES, its titles are not followed."""
+    """String: "off" of DENSE, the corpus' vectors are not used; "off" of BRIDGES, its titles are not followed; "on" of
+    LANGUAGES, it is read by the pair of many languages."""
     return f"{word}:{corpus}:{{{bucket}}}"
 
 

@@ -1,12 +1,15 @@
-"""Finds questions in a language that the reader has not learnt, by their script and smallest words.
+"""Finds questions in another language than English, by their script and smallest words, and what they ask for.
 
-The reader, its tokenizer and the index's stems know English. A question in another language still gets what the words
-allow (names, numbers), and a warning. Pure functions.
+The shipped reader, its tokenizer and the index's stems know English: a question in another language gets a warning
+there. The words of languages are in languages.toml. Pure functions.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
+from functools import cache
+from pathlib import Path
 
 WORD = re.compile(r"[^\W\d_]+")
 ENGLISH = frozenset(
@@ -20,38 +23,22 @@ ENGLISH = frozenset(
 )
 ASKS = frozenset(("who", "whom", "whose", "what", "when", "where", "why", "how", "which", "did", "does"))
 """A question that begins so is English, whatever it names."""
-OTHERS = """\
-Spanish: qué quién quiénes cuándo cuál cuáles dónde cómo cuánto cuánta cuántos cuántas por el la los las un una del al
- es son fue fueron está están hay que en y se con para su sus de lo más
-French: qui que quoi quand où comment pourquoi combien quel quelle quels quelles est sont le la les un une des du de
- en et dans pour avec sur au aux il elle ils elles ce cette qu l d été était a-t-il fut quelqu
-German: wer wie wo wann warum welche welcher welches welchen wem wen wessen wieviel viele ist sind war waren das der
- dem den des ein eine einen einem einer und im zu zum zur von mit auf für wurde wurden hat haben hatte sich nicht wird
-Italian: chi che cosa quando dove come perché quanto quanti quante quale quali è sono era il lo la gli le un una di
- del della dei delle nel nella e per con da al si fu ha
-Portuguese: quem que quando onde como qual quais quanto quantos quantas por o os um uma da dos das em na nos nas e é
- são foi foram para com se ao está tem
-Dutch: wie wat waar wanneer waarom hoe welke welk hoeveel zijn waren het een van op voor met te werd heeft door bij
- naar aan dat ook niet wordt
-Swedish: vem vad var när varför hur vilken vilket vilka många är och att det en ett som för på av till med i har inte
- hette finns
-Danish or Norwegian: hvem hvad hva hvor hvornår når hvorfor hvordan hvilken hvilket hvilke mange er og at det en et
- som på af av til blev ble ikke
-Polish: kto co gdzie kiedy dlaczego jak jaki jaka jakie który która które ile jest są był była było w z na do się nie
- i od przez ma
-Czech: kdo co kde kdy proč jak jaký jaká jaké který která které kolik je jsou byl byla bylo v ve na se do z ze
-Turkish: kim ne nerede zaman neden nasıl hangi kaç kadar nedir kimdir mi mı mu mü ve bir bu için ile olan
-Finnish: kuka mikä missä milloin koska miksi miten mitä kuinka ketkä on oli ovat ja ei se
-Hungarian: ki mi hol mikor miért hogyan melyik mennyi hány milyen az és volt van egy nem
-Romanian: cine ce unde când cum care câți câte cât este sunt și la de în cu pe un o din fost
-Indonesian: siapa apa mana kapan mengapa bagaimana berapa yang di dan dari untuk dengan adalah itu ini pada
-Vietnamese: ai gì đâu nào khi sao thế là của và có không được ở trong bao nhiêu một những
-"""
-"""The words that are most frequent in questions; those that are English, too, and letters count for nothing."""
-WORDS = {
-    name: frozenset(word for word in words.split() if len(word) > 1) - ENGLISH
-    for name, words in re.findall(r"^(\S[^:\n]*): (.+(?:\n .+)*)", OTHERS, re.MULTILINE)
+SCRIPTS = {"Cyrillic": "Russian", "Cjk": "Chinese", "Hangul": "Korean", "Devanagari": "Hindi"} | {
+    name: name for name in ("Arabic", "Greek", "Thai", "Hebrew", "Armenian", "Georgian", "Bengali", "Tamil", "Telugu")
 }
+"""The language that is written most in a script."""
+SIGNS = {"Ukrainian": frozenset("іїєґ"), "Persian": frozenset("پچژگ"), "Urdu": frozenset("ٹڈڑے")}  # in no other one
+OTHERS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS = {
+    name: frozenset(word for word in own["small"].split() if len(word) > 1) - ENGLISH
+    for name, own in OTHERS.items()
+    if "small" in own
+}
+"""The words that are most frequent in questions; those that are English, too, and letters count for nothing."""
+LETTERS = {name: own["letters"] for name, own in OTHERS.items() if "letters" in own}
+"""Each that stands in a question counts as much as a word."""
+ASKS_FOR = ("name", "way", "thing")
+NO_BLANKS = ("Chinese", "Japanese", "Thai")  # where a word is looked for anywhere
 
 
 def other_than_english(question: str) -> str | None:
@@ -62,18 +49,34 @@ def other_than_english(question: str) -> str | None:
     words = WORD.findall(question.lower())
     if words[:1] and words[0] in ASKS:
         return None
-    english = sum(word in ENGLISH for word in words)
+    english, signs = sum(word in ENGLISH for word in words), set() if question.isascii() else set(question.lower())
     counts = Counter({name: sum(word in frequent for word in words) for name, frequent in WORDS.items()})
+    counts.update({name: len(signs.intersection(letters)) for name, letters in LETTERS.items() if signs and words})
     ((name, count),) = counts.most_common(1)
-    return name if count > english else None
+    is_told = count > 1 or "?" in question or signs.intersection(LETTERS.get(name, ""))  # else it is a word of keywords
+    return name if count > english and is_told else None
+
+
+@cache
+def _patterns(language: str) -> list[re.Pattern[str]]:
+    words = ("|".join(OTHERS[language][part].replace("_", r"\s+").split()) for part in ASKS_FOR)
+    return [re.compile(one if language in NO_BLANKS else rf"(?<!\w)(?:{one})(?!\w)") for one in words]
+
+
+def asked_for(question: str, language: str) -> str | None:
+    """Returns for what of ASKS_FOR a question asks, by its words; None for none of it, as keywords."""
+    patterns = _patterns(language) if "name" in OTHERS.get(language, {}) else []
+    found = (part for part, pattern in zip(ASKS_FOR, patterns, strict=False) if pattern.search(question.lower()))
+    return next(found, None)
 
 
 def warnings(question: str) -> list[str]:
-    """The warnings of an Answer."""
+    """The warnings of an Answer by the reader of English."""
     language = other_than_english(question)
     if language is None:
         return []
-    return [f"the question seems to be {language}; the reader has learnt English, so trust neither answer nor score"]
+    way = "ask in English, or push the pair of many languages (docs/models.md)"
+    return [f"the question seems to be {language}, and the reader has learnt English alone: {way}"]
 
 
 def _script(text: str) -> str | None:
@@ -88,6 +91,8 @@ def _script(text: str) -> str | None:
     letters, latin = scripts.total(), scripts.pop("Latin", 0)
     if 2 * latin >= letters:
         return None
-    is_japanese = scripts["Hiragana"] + scripts["Katakana"] > 0
-    name = "Japanese" if is_japanese else scripts.most_common(1)[0][0].replace("Cjk", "Chinese")
-    return f"in another script ({name})"
+    if scripts["Hiragana"] + scripts["Katakana"]:
+        return "Japanese"
+    name = scripts.most_common(1)[0][0]
+    marked = next((language for language, signs in SIGNS.items() if not signs.isdisjoint(text.lower())), None)
+    return (marked if name in ("Cyrillic", "Arabic") else None) or SCRIPTS.get(name, f"in another script ({name})")

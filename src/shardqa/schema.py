@@ -324,6 +324,7 @@ class MergedCandidates(BaseModel):
     likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
     absent: list[str] = Field(default_factory=list)  # terms of the question that no passage has
     corrected: dict[str, str] = Field(default_factory=dict)  # words of the question, and what was asked in place
+    reader: str = ""  # another one than the settings' read: that of many languages
 
 
 class Step(BaseModel):

@@ -49,8 +49,10 @@ def test_documents_go_in_are_asked_and_go_out_again(run: Run, corpus: str, tmp_p
     assert "was built in »1820« by" in run("ask", "When was the mill of Brennick built?").stdout
     text = "The mill of Brennick was built in 1820 by Ada Holm."
     assert text[answer["start"] : answer["end"]] == "1820"
-    warned = run("ask", "Wann wurde die Mühle von Brennick gebaut und von wem?", "--json", "--when", "unsure").json
+    german = "Wann wurde die Mühle von Brennick gebaut und von wem?"
+    warned = run("ask", german, "--json", "--when", "unsure", code=1).json
     assert "seems to be German" in warned["warnings"][0]
+    assert (warned["answer"], warned["score"]) == (None, 0.0)
     assert run("ask", "What does the ferry cost?", "--json", code=1).json["no_answer"] is True
     assert "has no document 'none'" in run("rm", "mill.md", "none", code=4).stderr
     assert "has no document 'none'" in run("rm", "none", code=1).stderr

@@ -40,7 +40,7 @@ from shardqa_toolchain.training.saved import write_checkpoint
 english: Any = importlib.import_module("reader-v5")
 
 SETS, OWN, MIXTURE = Path("build/sets"), Path("build/questions"), Path("build/mixture")
-SHARES = {"squad": 0.36, "unanswered": 0.06, "mixture": 0.06, "asked": 0.14, "sets": 0.22, "own": 0.16}
+SHARES = {"squad": 0.32, "unanswered": 0.05, "mixture": 0.05, "asked": 0.12, "sets": 0.18, "own": 0.28}
 ELSEWHERE = 0.15  # share of the questions of public sets that are asked of another passage
 KINDS = {**REPEATS, "absent": 1.2}
 MEAN = 0.995  # share of the running mean that stays in a step: the run is short

@@ -134,6 +134,10 @@ class OnnxModel:
     def sequence_cuts(self, names: frozenset[str]) -> Sequence[Sequence[int] | None]:
         return sequence_cuts(names, self.input_shapes, self.output_shapes)
 
+    def notes(self) -> dict[str, str]:
+        """Returns what the file says of itself by name (ONNX: `metadata_props`)."""
+        return dict(self._session.get_modelmeta().custom_metadata_map)
+
     def options(self) -> Any:
         return self._ort.RunOptions()
 

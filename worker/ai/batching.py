@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
+from redis import ResponseError
 
 from shardqa.machine import release_freed
 from shardqa.tensors import Array
 from shardqa.worker.activity import Activity, ActivityKind
-from shardqa.worker.ai.backend import Model, ModelError
+from shardqa.worker.ai.backend import Model, ModelError, OnnxModel
 from shardqa.worker.ai.counts import RunCounts
 from shardqa.worker.ai.padding import Padding, of_like_lengths, padding_of
 from shardqa.worker.ai.scripts import ScriptCall
@@ -248,6 +249,13 @@ class LoadedModel:
     def outputs(self) -> Sequence[str]:
         assert self._model is not None
         return self._model.outputs
+
+    def note(self, name: str) -> str:
+        """Returns a note of an ONNX file by its name. Raises redis.ResponseError where there is none."""
+        notes = self._model.notes() if isinstance(self._model, OnnxModel) else {}
+        if name not in notes:
+            raise ResponseError(f"ERR the model's file has no note {name!r}")
+        return notes[name]
 
     def put(self, request: Request) -> None:
         self._requests.put(request)

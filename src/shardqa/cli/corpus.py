@@ -63,7 +63,8 @@ def set_(
             metavar="NAME=on|off|FILE...",
             help="'keep_files': files are kept beside their texts, on by default. "
             "'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
-            "the cluster has an encoder, and are ranked by them, too. Both are on by default. 'synonyms': a file of "
+            "the cluster has an encoder, and are ranked by them, too. Both are on by default. 'languages': the pair of "
+            "many languages reads the corpus, off by default. 'synonyms': a file of "
             "lines 'pto, paid time off' (both ways) or 'k8s => kubernetes'. 'pins': lines of JSON, each a question, "
             "a document and the quote of it that answers.",
             autocompletion=_completed,

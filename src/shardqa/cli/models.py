@@ -23,6 +23,10 @@ def push(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, .pt (TorchScript), .tflite.")
     ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option("--encoder", metavar="FOLDER", help="Its encoder: a pair of many languages, with its tokenizer."),
+    ] = None,
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="A reader's name in the cluster; else its folder's.")
     ] = None,
@@ -38,12 +42,17 @@ def push(
     SHARDQA_MODEL=NAME answers with a pushed reader; any other runs as model:NAME:{tag of the shard}.
 
     Example: shardqa models push build/my-reader --redis 10.0.0.5:7000
+    Example: shardqa models push build/reader-m1-int8 --encoder build/encoder-m1-int8
     Example: shardqa models push sentiment sentiment.onnx --batch-size 8
     """
     from shardqa.loader import push as pushing
     from shardqa.loader.models import ShardModel
 
     settings = target.settings(timeout=STORE_SECONDS)
+    if encoder is not None:
+        tell(with_engine(settings, lambda engine: pushing.push_pair(engine, Path(model), encoder)), as_json)
+        say("next: shardqa corpus set languages=on --corpus NAME")
+        return
     if file is not None:
         pushing.check_name(model, "NAME")
         shard_model = ShardModel.of_file(model, file, backend, device, batch_size, tag)

@@ -34,10 +34,10 @@ MAX_PAGE = 1_000  # documents
 MOST_FACETS = 200  # folders or tags, those with most documents
 LOOK_SECONDS = 0.1  # seconds until shards are asked again about what is between them, or how far they are
 SIZES = ("documents", "passages", "characters", "bytes")
-Switch: TypeAlias = Literal["bridges", "dense"]
-TRIGGERS: dict[Switch, str] = {"bridges": "Bridging", "dense": "Dense"}
-"""What a corpus can have or be without: documents whose titles the first passages name, and vectors of its passages
-where the cluster has an encoder."""
+Switch: TypeAlias = Literal["bridges", "dense", "languages"]
+TRIGGERS: dict[Switch, str] = {"bridges": "Bridging", "dense": "Dense", "languages": "Languages"}
+"""What a corpus can have or be without: documents whose titles the first passages name, vectors of its passages where
+the cluster has an encoder, and the pair of many languages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from shardqa import languages, metadata
-from shardqa.answer_lines import DOUBTED, UNHEARD, Lines
+from shardqa.answer_lines import UNHEARD, Lines
 from shardqa.checks import MAX_N_BEST
 from shardqa.engine import absence, showing
-from shardqa.keys import DocumentName
+from shardqa.keys import MANY_READER, DocumentName
 from shardqa.models import metrics
 from shardqa.models.reading_record import ShardReading, SpanRecord
 from shardqa.models.scoring import Ranks, Scoring, Signals, shipped_scoring, signals_of
@@ -139,20 +139,21 @@ def conclude(
 ) -> Answer:
     """The answer in the question's form where its score reaches `min_score` (default: the form's line), or none.
 
-    No answer is sure where a warning speaks against it, or a name of the question stands in no passage (`absent`).
+    No answer is sure where a name of the question stands in no passage (`absent`), and there is none where a warning
+    speaks against it: the reader does not know the question's language.
     Where documents are hidden (`question.view`), no times and keys of shards are told, nor caches, which writes empty.
     """
     asked = question.corrected(candidates.corrected)
     form = candidates.auto if question.form == "auto" else question.form
     best, n_best = candidates.composed.get(form), candidates.candidates[: question.n_best]
     around = f"{best.head.title}\n{best.passage}" if best else ""
-    unheard, warnings = absence.names_of(asked, candidates.absent, around), languages.warnings(question.wording)
+    unheard, warnings = absence.names_of(asked, candidates.absent, around), _warnings(candidates, question)
     if best is not None and (unheard or warnings):
-        best = best.model_copy(update={"score": min(best.score, UNHEARD if unheard else DOUBTED)})
+        best = best.model_copy(update={"score": 0.0 if warnings else min(best.score, UNHEARD)})
     n_best = _agreeing(n_best, best) if best is not None else n_best
     lines = best.below if best else candidates.below
     threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
-    answer = best if best is not None and best.score >= threshold else None
+    answer = best if best is not None and best.score >= threshold and not warnings else None
     parts = answer.parts if answer else absence.nearest(candidates, asked, best)
     return Answer.of(
         answer,
@@ -169,12 +170,16 @@ def conclude(
         partial=bool(silent),
         failed=silent,
         shards=_uses(candidates, cache, question.view),
-        model=model,
+        model=candidates.reader or model,
         absent=unheard if answer else absence.words_of(asked.wording, candidates.absent),
         corrected=candidates.corrected,
         warnings=warnings,
         timing=Timing(total=timing.total) if question.view else timing,
     )
+
+
+def _warnings(candidates: MergedCandidates, question: Question) -> list[str]:
+    return [] if candidates.reader == MANY_READER else languages.warnings(question.wording)
 
 
 def _agreeing(n_best: Sequence[Candidate], best: Composed) -> list[Candidate]:

@@ -243,6 +243,7 @@ class StagedReading:
             auto=answers.auto,
             likeliest=parts.likeliest(sentences),
             absent=list(self._ranked.absent),
+            reader=next((one.model for one in readings if one.model == keys.MANY_READER), ""),
         )
 
 

@@ -83,6 +83,9 @@ class SessionRuntime:
     ) -> dict[str, NDArray[Any]]:
         return await self._models.run(key, inputs, outputs)
 
+    async def model_note(self, key: str, name: str) -> str:
+        return self._models.stored.at(key).note(name)
+
     def model_tag(self, key: str) -> str | None:
         return self._models.stored.tag_of(key)
 
@@ -107,8 +110,8 @@ class SessionRuntime:
             run.progress()
 
     @contextmanager
-    def shown(self, name: str) -> Iterator[None]:
-        slot = self._activity.begin(ActivityKind.FUNCTION, name.encode())
+    def shown(self, name: str, loads: bool = False) -> Iterator[None]:
+        slot = self._activity.begin(ActivityKind.LOAD if loads else ActivityKind.FUNCTION, name.encode())
         try:
             yield
         finally:

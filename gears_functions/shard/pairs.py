@@ -1,0 +1,54 @@
+"""What a corpus is read with: the shipped reader and encoder, which know English, or the pair of many languages.
+
+A pair has a tokenizer of its own, in a note of its reader's file: passages are cut by it, and rows made. A corpus of
+many languages is marked as such (marks.py); where its mark comes or goes, `Settling` cuts its documents anew.
+
+The worker's loop only.
+"""
+
+from dataclasses import dataclass
+
+from shardqa import keys
+from shardqa.gears_functions.shard.marks import Marks
+from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
+from shardqa.worker.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    tokenizer: Tokenizer
+    encoder: str = keys.ENCODER  # its model's name
+    reader: str | None = None  # None: that which the key of an answer names
+
+
+class Pairs:
+    def __init__(self, runtime: Runtime, copies: ModelSync, english: Tokenizer, many: Marks) -> None:
+        self._runtime = runtime
+        self._copies = copies
+        self._english = Pair(english)
+        self._marks = many
+        self._many: tuple[str, Pair] | None = None  # with the label of its reader
+        self.settling = 0  # runs over all documents of a corpus: these may not be cut for their pair yet
+
+    def encoder_of(self, corpus: str) -> str:
+        """Returns the name of the encoder's model."""
+        return keys.MANY_ENCODER if self._marks.covers(corpus) else keys.ENCODER
+
+    async def cut_by(self, corpus: str) -> str:
+        """Returns what the digest of a document's passages says of who cut them, once that is known."""
+        await self._marks.known.wait()
+        return keys.LANGUAGES if self._marks.covers(corpus) else ""
+
+    async def of(self, corpus: str) -> Pair:
+        """Raises ClusterUnavailable where no shard has the pair, or it is long on its way."""
+        await self._marks.known.wait()
+        if not self._marks.covers(corpus):
+            return self._english
+        label = self._copies.loaded_label(keys.MANY_READER)
+        if self._many is None or self._many[0] != label:
+            note = await self._copies.note(keys.MANY_READER, TOKENIZER_FILE)
+            with self._runtime.shown(f"loading the tokenizer of {keys.MANY_READER}", loads=True):
+                tokenizer = Tokenizer.parse(note)  # a second, in which the library keeps the interpreter's lock
+            self._many = label or "", Pair(tokenizer, keys.MANY_ENCODER, keys.MANY_READER)
+        return self._many[1]

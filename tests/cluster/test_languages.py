@@ -1,0 +1,65 @@
+"""A corpus in other languages is read by a pair of models of their own, with another tokenizer."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from shardqa import keys
+from shardqa.engine import Engine
+from shardqa.errors import BadData, BadModel
+from shardqa.loader import push
+from shardqa.models import shipped
+from shardqa.schema import Document
+
+GERMAN = "Wann wurde die Mühle von Brennick gebaut und von wem?"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    """Stands for one of many languages: the shipped networks with a tokenizer that keeps accents."""
+    folders = [Path(shutil.copytree(one, tmp_path / one.name)) for one in (shipped.folder(), shipped.encoder_folder())]
+    for folder in folders:
+        file = folder / "tokenizer.json"
+        settings = json.loads(file.read_text())
+        settings["normalizer"]["strip_accents"] = False
+        file.write_text(json.dumps(settings))
+        shipped.write_checksums(folder)
+    return folders
+
+
+async def tokens(engine: Engine) -> bytes:
+    reply: bytes = await engine.shards.by_key(keys.tokens("many", "mill", 0), "AI.TENSORGET", "BLOB")
+    return reply
+
+
+async def test_a_corpus_is_read_by_the_pair_from_when_it_is_told_to_until_it_is_told_not(
+    engine: Engine, pair: list[Path]
+) -> None:
+    await push.push_pair(engine, *pair)
+    text = "The Mühle of Brennick was built in 1820 by Ada Holm."
+    await engine.documents.put(Document(id="mill", corpus="many", text=text))
+    english = await tokens(engine)
+    for is_on, model in ((True, keys.MANY_READER), (False, shipped.NAME)):
+        await engine.catalogue.switch("many", "languages", is_on)
+        answer = await engine.ask(GERMAN, corpus="many", min_score=0.0)
+        assert (answer.model, bool(answer.warnings), answer.no_answer) == (model, not is_on, not is_on)
+        for _ in range(400):
+            if (await tokens(engine) == english) is not is_on:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            raise AssertionError("the document was not cut anew")
+
+
+async def test_without_a_pair_no_corpus_can_be_told_to_be_read_by_it(engine: Engine) -> None:
+    await push.drop(engine, keys.MANY_READER)
+    with pytest.raises(BadData, match="models push READER"):
+        await engine.catalogue.switch("many", "languages", True)
+
+
+async def test_a_pair_of_two_tokenizers_is_refused(engine: Engine, pair: list[Path]) -> None:
+    with pytest.raises(BadModel, match="cut passages with"):
+        await push.push_pair(engine, pair[0], shipped.encoder_folder())
