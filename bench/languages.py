@@ -41,8 +41,6 @@ async def _put(cluster: LocalCluster, pair: list[Path]) -> None:
         if pair:
             await push_pair(engine, *pair)
         for file in SETS:
-            if pair:
-                await engine.catalogue.switch(file.stem, "languages", True)
             for one in json.loads(file.read_text("utf-8"))["documents"]:
                 await engine.documents.put(Document(id=one["id"], text=one["text"], corpus=file.stem))
 

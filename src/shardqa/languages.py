@@ -37,6 +37,7 @@ WORDS = {
 """The words that are most frequent in questions; those that are English, too, and letters count for nothing."""
 LETTERS = {name: own["letters"] for name, own in OTHERS.items() if "letters" in own}
 """Each that stands in a question counts as much as a word."""
+READ = 20_000  # characters of a text that tell its language
 ASKS_FOR = ("name", "way", "thing")
 NO_BLANKS = ("Chinese", "Japanese", "Thai")  # where a word is looked for anywhere
 
@@ -55,6 +56,13 @@ def other_than_english(question: str) -> str | None:
     ((name, count),) = counts.most_common(1)
     is_told = count > 1 or "?" in question or signs.intersection(LETTERS.get(name, ""))  # else it is a word of keywords
     return name if count > english and is_told else None
+
+
+def share_of_english(text: str) -> float:
+    """Returns the share of a text's first READ characters, by lines, that is in no other language."""
+    lines = [line for line in text[:READ].splitlines() if line.strip()]
+    others = sum(len(line) for line in lines if other_than_english(line) is not None)
+    return 1 - others / max(1, sum(map(len, lines)))
 
 
 @cache

@@ -54,6 +54,23 @@ async def test_a_corpus_is_read_by_the_pair_from_when_it_is_told_to_until_it_is_
             raise AssertionError("the document was not cut anew")
 
 
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("The mill of Brennick grinds rye.", shipped.NAME),
+        ("Die Mühle von Brennick mahlt nur Roggen.", keys.MANY_READER),
+    ],
+    ids=["English", "German"],
+)
+async def test_a_new_corpus_gets_the_pair_of_its_language(
+    engine: Engine, pair: list[Path], text: str, model: str
+) -> None:
+    await push.push_pair(engine, *pair)
+    await engine.documents.put(Document(id="mill", corpus=f"new-{model}", text=text))
+    answer = await engine.ask("What does the mill of Brennick grind?", corpus=f"new-{model}")
+    assert answer.model == model
+
+
 async def test_without_a_pair_no_corpus_can_be_told_to_be_read_by_it(engine: Engine) -> None:
     await push.drop(engine, keys.MANY_READER)
     with pytest.raises(BadData, match="models push READER"):

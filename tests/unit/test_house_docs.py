@@ -11,7 +11,7 @@ from tests.unit.house import ROOT, evening_path, sources
 LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
 COLUMNS = 100  # of prose in Markdown
 README_LINES = 130
-EVENINGS = {"questions": 6_300, "functions and models": 3_500, "files": 3_500}  # lines that tell the way of each
+EVENINGS = {"questions": 6_320, "functions and models": 3_500, "files": 3_500}  # lines that tell the way of each
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 

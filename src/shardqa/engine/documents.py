@@ -1,7 +1,8 @@
 """Puts, gets and deletes documents: each goes to the shard that holds its key."""
 
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from shardqa import checks, keys, metadata, places
 from shardqa.config import Settings
@@ -13,6 +14,7 @@ from shardqa.errors import BadDocument, BadDocumentId
 from shardqa.retry import retry
 from shardqa.schema import Document, Ingested
 
+Choose: TypeAlias = Callable[[str, Iterable[str]], Awaitable[None]]  # of a corpus, given texts of it
 PUT_SECONDS = 600.0  # the last resort: a shard says itself that a document gets no further, and one that hangs is found
 
 
@@ -21,6 +23,7 @@ class Documents:
         self._settings = settings
         self._shards = shards
         self._epochs = epochs
+        self.choose: Choose | None = None  # the pair of models that reads a new corpus
 
     async def put(self, document: Document, replace: bool = True) -> Ingested:
         """Stores a document and returns when it is searchable.
@@ -30,6 +33,7 @@ class Documents:
         Raises BadDocument, DocumentTooLarge, BadDocumentId, BadCorpusName, ClusterUnavailable.
         """
         corpus = self.corpus_of(document)
+        await self.look_at([document])
         key = keys.doc(corpus, document.id)
         words = ("RG.TRIGGERONKEY", "Ingest", key, *words_of(document, replace))
         reply = record_of(await self._shards.on(self._shards.owner(key), *words, seconds=PUT_SECONDS))
@@ -41,6 +45,12 @@ class Documents:
             characters=reply["characters"],
             changed=reply["changed"],
         )
+
+    async def look_at(self, documents: Sequence[Document]) -> None:
+        """Has the pair chosen that reads their corpora, where these are new."""
+        if self.choose is not None:
+            for corpus in {self.corpus_of(one) for one in documents}:
+                await self.choose(corpus, (one.text for one in documents if self.corpus_of(one) == corpus))
 
     def corpus_of(self, document: Document) -> str:
         return self._settings.corpus if document.corpus is None else document.corpus

@@ -20,6 +20,7 @@ from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.documents import Documents
 from shardqa.engine.epochs import Epochs
 from shardqa.engine.files import Files
+from shardqa.engine.pair_choice import PairChoice
 from shardqa.engine.question_log import FeedbackStreams, QuestionLog
 from shardqa.engine.rank import Ranking
 from shardqa.engine.reading import Readers
@@ -45,6 +46,7 @@ class Engine:
         self.together = Together(shards, self.epochs, self.documents)
         self.files = Files(settings, shards)
         self.catalogue = Catalogue(settings, shards, self.epochs, self.words, self.files)
+        self.documents.choose = PairChoice(self.catalogue).choose
         self.suggesting = Suggesting(shards, self.catalogue)
         self.cluster = ClusterView(settings, shards)
         self.activity = Activity(shards)

@@ -71,6 +71,7 @@ class Together:
         None where one has to be put alone; a fault where a shard may have stored it, and did not say so.
         """
         outcomes: list[Ingested | ShardqaError | None] = [None] * len(documents)
+        await self._documents.look_at(documents)
         parts = _Parts(self._shards)
         for n, document in enumerate(documents):
             if len(document.text) <= SMALL_DOCUMENT:
