@@ -32,7 +32,9 @@ def candidates(
     paragraphs: Annotated[int, typer.Option("--paragraphs", help="Documents to take.", min=1)] = 3000,
     limit: Annotated[int, typer.Option("--limit", help="Questions of each kind.", min=1)] = 1000,
     k: Annotated[int, typer.Option("--k", help="Passages read per question.", min=1, max=100)] = 5,
-    vectors: Annotated[bool, typer.Option("--vectors", help="Rank with the shipped encoder's vectors, too.")] = False,
+    encoder: Annotated[
+        Path | None, typer.Option("--encoder", help="Folder of the encoder whose vectors rank, too.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice.")] = 0,
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
@@ -44,7 +46,7 @@ def candidates(
     from shardqa_toolchain.cli import candidates as sampling
 
     sample = sampling.articles(squad, paragraphs, limit, held_out, seed)
-    passages = sampling.write([sample], reader, out, k, threads, shipped.encoder_folder() if vectors else None)
+    passages = sampling.write([sample], reader, out, k, threads, encoder)
     questions = len(sample.questions)
     if as_json:
         print_json({"questions": questions, "passages": passages, "out": str(out)})
