@@ -147,7 +147,7 @@ class ModelSync:
             return why, False
         if refusal is not None:
             return f"the model {model!r} could not be copied from another shard: {refusal}", True
-        why = f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
+        why = f"no shard has the model {model!r}; run 'shardqa prepare', or push it again"
         return why, False
 
     async def _check_room(self, model: str) -> None:

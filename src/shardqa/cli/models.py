@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from shardqa import keys
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import report, say
@@ -19,13 +20,22 @@ app = typer.Typer(name="models", help="Store models on a cluster.", no_args_is_h
 @on_cluster
 def push(
     target: Target,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A reader's folder; with FILE: its model's name.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A reader's folder; 'languages': a pair of many; with FILE: its model's name."
+        ),
+    ],
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, .pt (TorchScript), .tflite.")
     ] = None,
     encoder: Annotated[
         Path | None,
-        typer.Option("--encoder", metavar="FOLDER", help="Its encoder: a pair of many languages, with its tokenizer."),
+        typer.Option(
+            "--encoder",
+            metavar="FOLDER",
+            help="Its encoder: a pair of many languages.",
+        ),
     ] = None,
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="A reader's name in the cluster; else its folder's.")
@@ -42,15 +52,16 @@ def push(
     SHARDQA_MODEL=NAME answers with a pushed reader; any other runs as model:NAME:{tag of the shard}.
 
     Example: shardqa models push build/my-reader --redis 10.0.0.5:7000
-    Example: shardqa models push build/reader-m1-int8 --encoder build/encoder-m1-int8
+    Example: shardqa models push languages
     Example: shardqa models push sentiment sentiment.onnx --batch-size 8
     """
     from shardqa.loader import push as pushing
     from shardqa.loader.models import ShardModel
 
     settings = target.settings(timeout=STORE_SECONDS)
-    if encoder is not None:
-        tell(with_engine(settings, lambda engine: pushing.push_pair(engine, Path(model), encoder)), as_json)
+    if encoder is not None or model == keys.LANGUAGES:
+        pair = (Path(model), encoder) if encoder is not None else shipped.folders_of_many()
+        tell(with_engine(settings, lambda engine: pushing.push_pair(engine, *pair)), as_json)
         say("next: shardqa corpus set languages=on --corpus NAME")
         return
     if file is not None:
