@@ -3,6 +3,8 @@
 with Hosts(3) as hosts:            # root only
     hosts.command(0)               # what a program on the first host begins with
     hosts.cut([0], [1, 2])         # packets between them are dropped, both ways
+    hosts.drop([0], [1, 2])        # those that it sends, not those that it gets
+    hosts.slow(0, "500kbit")       # both ways; what does not pass at once waits
     hosts.heal()
 
 Each host is joined to a namespace that routes, by a pair of its own; this machine is one host more (`HERE`). A bridge
@@ -11,12 +13,14 @@ would do with less, but what crosses it is up to the machine's own firewall.
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import product
 from random import Random
 from typing import Self
 
 HERE = -1  # the machine itself, where clients are
+QUEUE_SECONDS = 3  # that a packet waits at a slow host, at most; then it is dropped
 
 
 class NoNamespaces(Exception):
@@ -54,22 +58,34 @@ class Hosts:
         """Begins a command line that runs there."""
         return ["nsenter", f"--net=/run/netns/{self._namespace(host)}"]
 
-    def cut(self, some: Iterable[int], others: Iterable[int]) -> None:
-        others = list(others)
-        for one in some:
-            for other in others:
-                for source, target in ((one, other), (other, one)):
-                    rule = f"rule add from {self.address(source)} to {self.address(target)} blackhole"
-                    _ip(f"-n {self._router} {rule}")
+    def cut(self, some: Sequence[int], others: Sequence[int]) -> None:
+        self.drop(some, others)
+        self.drop(others, some)
+
+    def drop(self, sources: Sequence[int], targets: Sequence[int]) -> None:
+        for source, target in product(sources, targets):
+            rule = f"rule add from {self.address(source)} to {self.address(target)} blackhole"
+            _ip(f"-n {self._router} {rule}")
+
+    def slow(self, host: int, rate: str) -> None:
+        for where, device in self._ends(host):
+            _tc(f"-n {where} qdisc add dev {device} root tbf rate {rate} burst 16kb latency {QUEUE_SECONDS}s")
 
     def heal(self) -> None:
-        """All that were cut."""
+        """All that were cut, or slow."""
+        for where, device in (end for host in range(self._count) for end in self._ends(host)):
+            with suppress(subprocess.CalledProcessError):  # it is not slow
+                _tc(f"-n {where} qdisc del dev {device} root")
         rules = subprocess.run(
             ["ip", "-n", self._router, "rule"], capture_output=True, text=True, check=True
         ).stdout.splitlines()
         for line in rules:
             if "blackhole" in line:
                 _ip(f"-n {self._router} rule del pref {line.partition(':')[0]}")
+
+    def _ends(self, host: int) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Namespace and device, for what the host gets and what it sends."""
+        return (self._router, f"{self._name}{host + 1}"), (self._namespace(host), "eth0")
 
     def _namespace(self, host: int) -> str:
         return f"{self._name}{host}"
@@ -99,3 +115,7 @@ class Hosts:
 
 def _ip(words: str) -> None:
     subprocess.run(["ip", *words.split()], check=True, capture_output=True, text=True)
+
+
+def _tc(words: str) -> None:
+    subprocess.run(["tc", *words.split()], check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Hosts that are cut from one another by the network: the majority goes on, and nothing acknowledged is lost.
+"""Hosts that the network cuts from one another, both ways or one, or slows: nothing acknowledged is lost.
 
 Seven nodes on three hosts. The first has a master alone; the others have two masters and a replica or two of each. The
 first is cut off, by itself and then from clients too: its master's replica takes over on another host. A write counts
@@ -9,7 +9,7 @@ root, and network namespaces.
 import asyncio
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -37,6 +37,14 @@ pytestmark = [
 
 LAG = 5.0  # of kept answers of another process, on a machine that is busy
 PARTED_SECONDS = 4.0  # that it lasts once the replica has taken over
+HURT_SECONDS = 15.0  # more than a failover takes
+SLOW = "120kbit"
+ONE_WAY = {  # who sends what is dropped, and who would get it
+    "to other hosts": ([0], [1, 2]),
+    "from other hosts": ([1, 2], [0]),
+    "to clients": ([0], [HERE]),
+    "from clients": ([HERE], [0]),
+}
 PLACES = ((0, None), (1, None), (2, None), (1, 0), (2, 0), (2, 1), (1, 2))  # of each node: host, shard it replicates
 EXTRA = (
     ("protected-mode", "no"),
@@ -142,14 +150,30 @@ async def answered_by_all(settings: Settings, since: float) -> float:
 async def test_a_master_in_the_minority_is_replaced_and_nothing_acknowledged_is_lost(
     parted: Parted, cut_from: list[int]
 ) -> None:
-    record = Record()
     settings = parted.settings.model_copy(update={"corpus": f"parted-{len(cut_from)}"})
+    await assert_right_after(parts(parted, settings, cut_from), parted, settings)
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
+async def test_nothing_acknowledged_is_lost_where_packets_of_one_direction_are(parted: Parted, name: str) -> None:
+    settings = parted.settings.model_copy(update={"corpus": name.replace(" ", "-")})
+    await assert_right_after(hurt(parted, settings, lambda: parted.hosts.drop(*ONE_WAY[name])), parted, settings)
+
+
+async def test_nothing_acknowledged_is_lost_where_a_host_is_slow(parted: Parted) -> None:
+    settings = parted.settings.model_copy(update={"corpus": "slow"})
+    await assert_right_after(hurt(parted, settings, lambda: parted.hosts.slow(0, SLOW)), parted, settings)
+
+
+async def assert_right_after(harm: Awaitable[None], parted: Parted, settings: Settings) -> None:
+    """Clients ask and write while it does harm."""
+    record = Record()
     clients: list[Asker | Writer] = [
         *(Asker(record, settings, Random(n)) for n in range(2)),
         *(Writer(record, settings, documents.NAMES[n::2], Random(n), 1, 0.05) for n in range(2)),
     ]
     await asyncio.to_thread(home, parted)
-    await under_load(clients, parts(parted, settings, cut_from))
+    await under_load(clients, harm)
     await aftermath.assert_right(record, settings, parted.subject, LAG)
 
 
@@ -182,4 +206,20 @@ async def parts(parted: Parted, settings: Settings, cut_from: list[int]) -> None
     finally:
         parted.hosts.heal()
     await asyncio.to_thread(parted.subject.wait_until_whole)
+    await asyncio.sleep(PARTED_SECONDS)
+
+
+async def hurt(parted: Parted, settings: Settings, harm: Callable[[], None]) -> None:
+    """The harm lasts for some seconds, whoever takes over."""
+    await asyncio.sleep(PARTED_SECONDS)
+    harm()
+    try:
+        await asyncio.sleep(HURT_SECONDS)
+    finally:
+        parted.hosts.heal()
+    healed = monotonic()
+    await asyncio.to_thread(parted.subject.wait_until_whole)
+    print(
+        f"whole {monotonic() - healed:.1f} s after it, all answer after {await answered_by_all(settings, healed):.1f} s"
+    )
     await asyncio.sleep(PARTED_SECONDS)
