@@ -326,9 +326,8 @@ def _ratios(during: list[Asked], calm: list[Asked]) -> str:
 
 
 def _faults(replies: list[Asked]) -> str:
-    """The number of faults, and the most frequent one."""
     faults = Counter(one.fault for one in replies if one.fault)
-    return f"{faults.total()} faults" + "".join(f" ({fault})" for fault, _ in faults.most_common(1))
+    return f"{faults.total()} faults" + "".join(f" ({times} times {fault})" for fault, times in faults.most_common())
 
 
 def _told(beside: Beside) -> str:

@@ -183,8 +183,9 @@ def load(file: File, threads: int, reach: Reach) -> Model:
 
         return TensorflowModel(_content(file), file.device, file.inputs, file.outputs, threads)
     except ImportError as error:
-        print(f"{file.backend} models need {package}, which can't be imported here: {error}", file=sys.stderr)
-        raise ModelError("ERR Could not load backend") from None
+        reason = f"it needs {package}, which can't be imported in the worker's environment"
+        print(f"could not load backend {file.backend}: {reason}: {error}", file=sys.stderr)
+        raise ModelError(f"ERR Could not load backend {file.backend}: {reason}") from None
 
 
 def _load_onnx(file: File, threads: int) -> Model:

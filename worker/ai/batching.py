@@ -123,6 +123,7 @@ class RequestQueue:
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
         self.waiting: list[Request] = []  # model's thread only
         self.is_closed = False
+        self._why = ModelError("ERR model key is empty")  # it is closed
         self._is_over = False  # the model's thread takes no more
 
     def put(self, request: Request | None) -> None:
@@ -130,7 +131,8 @@ class RequestQueue:
         if self._is_over:
             self.refuse()
 
-    def close(self) -> None:
+    def close(self, why: ModelError | None = None) -> None:
+        self._why = why or self._why
         self.is_closed = True
         self._arriving.put(None)
 
@@ -177,7 +179,7 @@ class RequestQueue:
         with suppress(queue.Empty):
             while True:
                 if request := self._arriving.get_nowait():
-                    request.done(ModelError("ERR model key is empty"))
+                    request.done(self._why)
 
     def _alike(self, first: Request, padding: Padding | None) -> list[Request]:
         batch, rows = [first], first.rows
@@ -319,8 +321,9 @@ class LoadedModel:
             self._padding = padding_of(self._padded, model)
             self._model = model
         except Exception as error:  # noqa: BLE001 - of a backend's own: somebody waits for the answer
-            self._loaded(self, error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}"))
-            self._requests.close()
+            fault = error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}")
+            self._requests.close(fault)
+            self._loaded(self, fault)
         else:
             self._loaded(self, None)
         finally:

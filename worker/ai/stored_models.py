@@ -34,14 +34,11 @@ class StoredModels:
             self._loading += 1
 
     def settle(self, id: bytes, own: LoadedModel, is_good: bool) -> None:
-        """Ends the loading of a model: a good one is found by its key from now on, a bad one is dropped."""
+        """Ends the loading of a model: a good one is found by its key from now on, a bad one tells why it is bad."""
         with self._changed:
             model = self._models.get(id)
-            if model is not None and model.loaded is own:
-                if is_good:
-                    insort(self._ids.setdefault(model.key.decode("utf-8", "surrogateescape"), []), id, key=number)
-                else:
-                    del self._models[id]
+            if is_good and model is not None and model.loaded is own:
+                insort(self._ids.setdefault(model.key.decode("utf-8", "surrogateescape"), []), id, key=number)
             self._loading -= 1
             self._changed.notify_all()
 

@@ -270,7 +270,7 @@ def test_runs_of_functions_are_told_to_the_module(worker: WorkerClient) -> None:
 def test_bytes_that_are_no_model_are_an_error(worker: WorkerClient, blob: bytes) -> None:
     reply = load(worker, "broken", blob)
     assert isinstance(reply, ResponseError)
-    assert "model key is empty" in str(worker.reply(execute(worker, "broken", floats([1]))))
+    assert str(worker.reply(execute(worker, "broken", floats([1])))) == str(reply)
 
 
 def test_a_model_that_wants_files_beside_it_is_refused(worker: WorkerClient) -> None:
@@ -285,8 +285,9 @@ def test_a_model_that_wants_files_beside_it_is_refused(worker: WorkerClient) -> 
 
 
 def test_another_backend_is_refused_by_name(worker: WorkerClient) -> None:
-    assert str(load(worker, "tf", b"x", backend="TF")) == "ERR Could not load backend"
-    assert "TF models need tensorflow" in worker.log.read_text()
+    reply = str(load(worker, "tf", b"x", backend="TF"))
+    assert reply.startswith("ERR Could not load backend TF: it needs tensorflow, which can't be imported")
+    assert "No module named" in worker.log.read_text()
 
 
 def test_requests_that_wait_run_together_and_each_gets_its_own_rows(worker: WorkerClient) -> None:
