@@ -10,7 +10,6 @@ from shardqa.keys import SHIPPED_READER
 NAME = SHIPPED_READER  # the reader's name in keys, in its card and in what the API reports
 FOLDER = "reader-v4-int8"
 ENCODER_NAME = "encoder-v2-int8"  # the name of the encoder, which gives passages their vectors
-MANY = "reader-m1-int8", "encoder-m1-int8"  # of many languages
 CHECKSUMS_FILE = "checksums.json"  # SHA-256 (hex) of each other file of a reader's folder, by name
 CARD_FILE = "card.json"  # what is known about a model (`cards.py`)
 
@@ -25,14 +24,6 @@ def folder() -> Path:
 
 def encoder_folder() -> Path:
     return folder().parent / ENCODER_NAME
-
-
-def folders_of_many() -> tuple[Path, Path]:
-    """The reader and the encoder of many languages, which the repository has and the package not. Raises BadModel."""
-    reader, encoder = (folder().parent / name for name in MANY)
-    if not reader.is_dir():
-        raise BadModel(f"{reader} is not there: the package knows English alone; clone the repository, which has it")
-    return reader, encoder
 
 
 def checked_folder(path: Path | None = None) -> Path:

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from shardqa import keys
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import report, say
@@ -22,9 +21,7 @@ def push(
     target: Target,
     model: Annotated[
         str,
-        typer.Argument(
-            metavar="MODEL", help="A reader's folder; 'languages': a pair of many; with FILE: its model's name."
-        ),
+        typer.Argument(metavar="MODEL", help="A reader's folder; with FILE: its model's name."),
     ],
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, .pt (TorchScript), .tflite.")
@@ -52,16 +49,15 @@ def push(
     SHARDQA_MODEL=NAME answers with a pushed reader; any other runs as model:NAME:{tag of the shard}.
 
     Example: shardqa models push build/my-reader --redis 10.0.0.5:7000
-    Example: shardqa models push languages
+    Example: shardqa models push build/reader-m1-int8 --encoder build/encoder-m1-int8
     Example: shardqa models push sentiment sentiment.onnx --batch-size 8
     """
     from shardqa.loader import push as pushing
     from shardqa.loader.models import ShardModel
 
     settings = target.settings(timeout=STORE_SECONDS)
-    if encoder is not None or model == keys.LANGUAGES:
-        pair = (Path(model), encoder) if encoder is not None else shipped.folders_of_many()
-        tell(with_engine(settings, lambda engine: pushing.push_pair(engine, *pair)), as_json)
+    if encoder is not None:
+        tell(with_engine(settings, lambda engine: pushing.push_pair(engine, Path(model), encoder)), as_json)
         say("next: shardqa corpus set languages=on --corpus NAME")
         return
     if file is not None:
