@@ -171,7 +171,7 @@ def conclude(
         failed=silent,
         shards=_uses(candidates, cache, question.view),
         model=candidates.reader or model,
-        absent=unheard if answer else absence.words_of(asked.wording, candidates.absent),
+        absent=unheard if answer else [] if warnings else absence.words_of(asked.wording, candidates.absent),
         corrected=candidates.corrected,
         warnings=warnings,
         timing=Timing(total=timing.total) if question.view else timing,

@@ -188,8 +188,9 @@ def test_an_answer_that_lacks_a_name_is_never_likely() -> None:
 @pytest.mark.parametrize("reader", ["", keys.MANY_READER])
 def test_a_language_is_answered_by_the_reader_that_knows_it_alone(reader: str) -> None:
     question = Question.of("¿quién es el capitán?", Settings(), min_score=0.0)
-    answer = conclude(merged(0.97).model_copy(update={"reader": reader}), question, "m", None, [], Timing())
-    assert (answer.answer, answer.score) == (("red", 0.97) if reader else (None, 0.0))
+    update = {"reader": reader, "absent": ["capitan"]}
+    answer = conclude(merged(0.97).model_copy(update=update), question, "m", None, [], Timing())
+    assert (answer.answer, answer.score, answer.absent) == ("red" if reader else None, 0.97 if reader else 0.0, [])
 
 
 def test_a_name_that_the_passage_spells_otherwise_is_not_absent() -> None:
