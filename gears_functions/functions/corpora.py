@@ -46,7 +46,7 @@ class Corpora:
         """Lists the corpora that the client may ask, beside what `shard` replies."""
         view = "".join(arguments.words(record, "Corpora [<view>]", 0, 1))
         state, parts = await self._state()
-        encoders = {name: await self._encoder.id(name) for name in (keys.ENCODER, keys.MANY_ENCODER)}
+        encoders = await self._encoder.ids()
         corpora = {
             corpus: {
                 **asdict(index.sizes(view)),
@@ -118,27 +118,31 @@ class Switches:
     _copies: ModelSync
 
     async def dense(self, record: Record) -> str:
-        return await self._choose(record, "Dense", self._lexical, "off")
+        return await self._choose(record, "Dense", self._lexical)
 
     async def bridging(self, record: Record) -> str:
-        return await self._choose(record, "Bridging", self._unbridged, "off")
+        return await self._choose(record, "Bridging", self._unbridged)
 
     async def languages(self, record: Record) -> str:
-        if record[-1] == "on":
-            try:
-                await self._copies.obtain(keys.MANY_READER)
-            except ClusterUnavailable as error:
-                way = "'shardqa models push READER --encoder ENCODER' stores a pair of many languages"
-                raise BadData(f"{error}; {way}") from None
-        return await self._choose(record, "Languages", self._many, "on")
+        return await self._choose(record, "Languages", self._many)
 
-    async def _choose(self, record: Record, trigger: str, marks: Marks, marked: str) -> str:
+    async def _choose(self, record: Record, trigger: str, marks: Marks) -> str:
         usage = f"{trigger} <corpus> <on or off>"
         corpus, position = arguments.words(record, usage, 2, 2)
         keys.check_corpus(corpus)
         if position not in ("on", "off"):
             raise BadData(f"{position[:40]!r} is neither on nor off; the form is RG.TRIGGER {usage}")
         await permissions.to_drop(self._runtime, corpus)
-        await marks.choose(corpus, position == marked)
+        if marks is self._many and position == marks.value:
+            await self._demand_pair()
+        await marks.choose(corpus, position == marks.value)
         await self._sync.changed(corpus)
         return arguments.reply(self._runtime, **{trigger.lower(): position})
+
+    async def _demand_pair(self) -> None:
+        """Raises BadData where no shard has the pair of many languages."""
+        try:
+            await self._copies.obtain(keys.MANY_READER)
+        except ClusterUnavailable as error:
+            way = "'shardqa models push READER --encoder ENCODER' stores a pair of many languages"
+            raise BadData(f"{error}; {way}") from None

@@ -10,6 +10,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from shardqa import keys
 from shardqa.errors import NoEncoder
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.pairs import Pair
@@ -32,6 +33,10 @@ class ShardEncoder:
             return None  # it is looked for often: a command that fails would show among Redis' errors
         label = self._copies.loaded_label(name) or await self._copies.label(name)
         return None if label is None else embedding.encoder_of_label(label)
+
+    async def ids(self) -> dict[str, str | None]:
+        """Returns the ids of all encoders, by their names."""
+        return {name: await self.id(name) for name in (keys.ENCODER, keys.MANY_ENCODER)}
 
     async def question(self, pair: Pair, question: str) -> QuestionVector:
         """Returns a question's vector. Raises NoEncoder, QuestionTooLong, and what running a model raises."""

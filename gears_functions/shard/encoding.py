@@ -63,7 +63,7 @@ class Encoding:
         """Encodes a page of passages without vectors, of the corpus asked last; returns the seconds until the next."""
         if self._runtime.role() != "master":
             return IDLE
-        encoders = {name: await self._encoder.id(name) for name in (keys.ENCODER, keys.MANY_ENCODER)}
+        encoders = await self._encoder.ids()
         await self._heal(encoders)
         own = {corpus: encoders[self._pairs.encoder_of(corpus)] for corpus in self._sync.corpora}
         pages = {

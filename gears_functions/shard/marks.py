@@ -24,7 +24,7 @@ class Marks:
     def __init__(self, runtime: Runtime, word: str, value: str = "off") -> None:
         self._runtime = runtime
         self._word = word
-        self._value = value
+        self.value = value  # of a mark
         self.known = asyncio.Event()  # that all marks were read
         self.changes: Callable[[str], None] = lambda corpus: None  # told of a corpus that is covered now, or no more
         self._marks: dict[str, set[str]] = {}  # corpus -> buckets
@@ -42,7 +42,7 @@ class Marks:
         buckets = [bucket for bucket, slot in slots.OF_BUCKETS.items() if here.serves(slot)]
         names = [keys.mark(self._word, corpus, bucket) for bucket in buckets]
         commands: list[tuple[Argument, ...]] = [
-            ("SET", name, self._value) if is_marked else ("UNLINK", name) for name in names
+            ("SET", name, self.value) if is_marked else ("UNLINK", name) for name in names
         ]
         await write(self._runtime, commands)
         for bucket in buckets:

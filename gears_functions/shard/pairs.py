@@ -28,7 +28,7 @@ class Pairs:
         self._copies = copies
         self._english = Pair(english)
         self._marks = many
-        self._many: tuple[str, Pair] | None = None  # with the label of its reader
+        self._many: tuple[str | None, Pair] | None = None  # with the label of its reader
         self.settling = 0  # runs over all documents of a corpus: these may not be cut for their pair yet
 
     def encoder_of(self, corpus: str) -> str:
@@ -45,10 +45,18 @@ class Pairs:
         await self._marks.known.wait()
         if not self._marks.covers(corpus):
             return self._english
-        label = self._copies.loaded_label(keys.MANY_READER)
-        if self._many is None or self._many[0] != label:
+        if self._known is None:
             note = await self._copies.note(keys.MANY_READER, TOKENIZER_FILE)
-            with self._runtime.shown(f"loading the tokenizer of {keys.MANY_READER}", loads=True):
-                tokenizer = Tokenizer.parse(note)  # a second, in which the library keeps the interpreter's lock
-            self._many = label or "", Pair(tokenizer, keys.MANY_ENCODER, keys.MANY_READER)
+            if self._known is None:  # else whoever waited beside has made it
+                with self._runtime.shown(f"loading the tokenizer of {keys.MANY_READER}", loads=True):
+                    tokenizer = Tokenizer.parse(note)  # a second, in which the library keeps the interpreter's lock
+                pair = Pair(tokenizer, keys.MANY_ENCODER, keys.MANY_READER)
+                self._many = self._copies.loaded_label(keys.MANY_READER), pair
+        assert self._many is not None
         return self._many[1]
+
+    @property
+    def _known(self) -> Pair | None:
+        """The pair of many languages as it was made of the reader that is loaded now."""
+        label, pair = self._many or (None, None)
+        return pair if label == self._copies.loaded_label(keys.MANY_READER) else None

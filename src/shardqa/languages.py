@@ -8,7 +8,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 WORD = re.compile(r"[^\W\d_]+")
@@ -42,6 +42,7 @@ ASKS_FOR = ("name", "way", "thing")
 NO_BLANKS = ("Chinese", "Japanese", "Thai")  # where a word is looked for anywhere
 
 
+@lru_cache(256)  # of one question its names, its form and its warnings ask
 def other_than_english(question: str) -> str | None:
     """The language or script that a question seems to be written in, when that is not English."""
     script = _script(question)
