@@ -124,6 +124,7 @@ async def test_who_asks_one_corpus_can_not_ask_another(engine: Engine, asker: En
     "RG.TRIGGER Delete {key}", "RG.TRIGGERONKEY Delete {key}", "RG.TRIGGER Ingest {key} text Other.",
     "RG.TRIGGERONKEY Ingest {key} text Other.", "RG.TRIGGER Documents {corpus} / 10", "RG.TRIGGER Drop {corpus}",
     "RG.TRIGGER Dense {corpus} on", "RG.TRIGGER Passages {corpus}-other who []", "RG.TRIGGER Embed {corpus}-other who",
+    "RG.TRIGGER Languages {corpus} on",
     "RG.TRIGGER Rank {corpus}-other who 5", "RG.TRIGGER Terms {corpus}-other who",
     "RG.TRIGGER Changed {corpus}", "RG.TRIGGER Epochs {corpus}",
     "RG.TRIGGER Push bert {tag} model:mine:{{{tag}}}", "RG.PYEXECUTE 1", "RG.UNREGISTER x",
