@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 BREAK = re.compile(
     r"""
-    (?<![.!?…؟।۔]) (?P<mark> [.!?…؟।۔]++ ) ["'”’»)\]]*+ \s++  # end marks, what they close, a blank
+    (?<![.!?…؟।۔።։။។]) (?P<mark> [.!?…؟।۔።։။។]++ ) ["'”’»)\]]*+ \s++  # end marks, what they close, a blank
     | [。！？．]++ ["'”’»)\]」』）】]*+     # scripts without blanks
+    | (?<= [\u0e00-\u0eff]{20} ) [ ]++ (?= [\u0e00-\u0eff]{20} )  # Thai and Lao: names and lists have shorter parts
     | \n \s* \n                           # an empty line: a heading's or a paragraph's end
     | \n (?= [ \t]*+ (?: [-*+•] | \d{1,3}[.)] ) [ \t] )  # an item of a list
     """,

@@ -36,7 +36,7 @@ def located(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _parts(word: str, start: int, at: Range, places: list[Range]) -> Iterator[tuple[int, int, str]]:
-    """Yields a word; of a run of ideographs each pair, with its own place."""
+    """Yields a word; of what is written without blanks each part, with its own place."""
     parts = analysis.parts(word)
     if parts == [word]:
         yield (*at, word)

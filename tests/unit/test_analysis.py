@@ -17,6 +17,9 @@ from shardqa.analysis import analyse, query, words
         ("STRASSE", "straße"),
         ("1,234", "1234"),
         ("the mill’s wheels", "mill wheel"),
+        ("мельницами", "мельницы"),
+        ("المدرسة", "مدرسة"),
+        ("किताब", "किताबें"),
     ],
 )
 def test_forms_of_a_word_are_one_term(form: str, other: str) -> None:
@@ -46,8 +49,9 @@ def test_marks_that_make_another_word_of_one_stay(text: str, expected: list[str]
     assert words(text) == expected
 
 
-def test_ideographs_become_overlapping_pairs() -> None:
+def test_what_is_written_without_blanks_becomes_overlapping_runs() -> None:
     assert words("東京都 a漢 漢b") == ["東京", "京都", "a", "漢", "漢", "b"]
+    assert words("กรุงเทพ b") == ["กรง", "รงเ", "งเท", "เทพ", "b"]
 
 
 def test_stop_words_are_kept_apart() -> None:

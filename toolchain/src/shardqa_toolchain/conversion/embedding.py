@@ -82,7 +82,10 @@ def write_encoder(source: Path, out: Path, form: str = "int8") -> float:
     if width != WIDTH:
         raise BadModel(f"{source} makes vectors of {width} numbers, {WIDTH} are kept; take an encoder of that width")
     with written_atomically(out) as folder:
-        layers: Layers = FloatLayers() if form == "float" else TokenLayers(measure_inputs(checkpoint).largest)
+        layers: Layers = FloatLayers()
+        if form == "int8":
+            inputs = measure_inputs(checkpoint)
+            layers = TokenLayers(inputs.largest, inputs.moments)
         least = _write(checkpoint, layers, folder)
         if least < LEAST_COSINE:
             raise BadModel(
