@@ -247,6 +247,7 @@ export interface CorpusInfo {
   name: string;
   documents: number;
   encoded: number | null;
+  languages: boolean;
   passages: number;
   characters: number;
   bytes: number;

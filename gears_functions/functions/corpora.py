@@ -52,6 +52,7 @@ class Corpora:
                 **asdict(index.sizes(view)),
                 "epoch": await self._sync.epoch(corpus),
                 "encoded": self._encoded(corpus, index, encoders[self._pairs.encoder_of(corpus)], view),
+                "languages": self._pairs.encoder_of(corpus) == keys.MANY_ENCODER,
             }
             for corpus, index in parts.items()
         }

@@ -56,6 +56,7 @@ class CorpusPart:
     bytes: int  # of the documents' texts
     epoch: int
     encoded: int | None = None  # passages with a vector of the shard's encoder; None where none are to have one
+    languages: bool = False  # the pair of many languages reads it
 
 
 @dataclass(frozen=True, slots=True)

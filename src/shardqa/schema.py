@@ -46,6 +46,7 @@ class CorpusInfo(BaseModel):
     bytes: int  # of its documents' texts
     epoch: str  # digest of all shards' epochs; changes with every change of the corpus
     encoded: int | None = None  # passages that have a vector; None without an encoder, or where it is off
+    languages: bool = False  # the pair of many languages reads it
 
 
 class Dropping(BaseModel):

@@ -68,7 +68,10 @@ async def test_a_new_corpus_gets_the_pair_of_its_language(
     await push.push_pair(engine, *pair)
     await engine.documents.put(Document(id="mill", corpus=f"new-{model}", text=text))
     answer = await engine.ask("What does the mill of Brennick grind?", corpus=f"new-{model}")
+    known = (await engine.catalogue.corpus(f"new-{model}")).corpus
     assert answer.model == model
+    assert known is not None
+    assert known.languages == (model == keys.MANY_READER)
 
 
 async def test_without_a_pair_no_corpus_can_be_told_to_be_read_by_it(engine: Engine) -> None:

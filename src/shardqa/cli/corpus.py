@@ -34,7 +34,7 @@ def _completed(incomplete: str) -> list[str]:
 @app.command("ls")
 @on_cluster
 def ls(target: Target, as_json: JsonOption = False) -> None:
-    """A table of the corpora: documents, passages, vectors, characters, bytes. Exits with 1 where there are none.
+    """A table of the corpora: their sizes, vectors and languages. Exits with 1 where there are none.
 
     Example: shardqa corpus ls
     """
@@ -42,14 +42,14 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer.model_dump(mode="json"))
     else:
-        columns = ("name", "documents", "passages", "encoded", "characters", "bytes")
+        columns = ("name", "documents", "passages", "encoded", "languages", "characters", "bytes")
         print_table(columns, [_row(one) for one in answer.corpora])
     end(answer.failed, bool(answer.corpora))
 
 
 def _row(corpus: CorpusInfo) -> tuple[str | int, ...]:
-    vectors = "-" if corpus.encoded is None else corpus.encoded
-    return corpus.name, corpus.documents, corpus.passages, vectors, corpus.characters, corpus.bytes
+    vectors, languages = "-" if corpus.encoded is None else corpus.encoded, "on" if corpus.languages else "off"
+    return corpus.name, corpus.documents, corpus.passages, vectors, languages, corpus.characters, corpus.bytes
 
 
 @app.command("set")

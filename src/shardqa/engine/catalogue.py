@@ -324,15 +324,22 @@ def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
     """Returns each corpus with its sizes over all shards, by name."""
     totals: dict[str, Counter[str]] = {}
     epochs: dict[str, dict[str, int]] = {}
-    vectors = dict[str, int]()
+    vectors, many = dict[str, int](), set[str]()
     for shard in shards:
         for name, part in shard.corpora.items():
             epochs.setdefault(name, {})[shard.shard.tag] = part.epoch
             totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
             if part.encoded is not None:
                 vectors[name] = vectors.get(name, 0) + part.encoded
+            many.update([name] if part.languages else [])
     return [
-        CorpusInfo(name=name, **total, epoch=keys.corpus_epoch(epochs[name]), encoded=vectors.get(name))
+        CorpusInfo(
+            name=name,
+            **total,
+            epoch=keys.corpus_epoch(epochs[name]),
+            encoded=vectors.get(name),
+            languages=name in many,
+        )
         for name, total in sorted(totals.items())
         if total["documents"]
     ]
