@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from shardqa import keys
 from shardqa.cli import service
 from shardqa.cluster import local, ports
+from shardqa.models import shipped
 from tests.nodes import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +111,17 @@ def test_what_was_ingested_is_there_after_a_restart(place: tuple[Path, int, int]
     assert demonstration["answer"]["answer"] == "1820"
     assert demonstration["ingested"]["documents"] == 1
     assert len(demonstration["try"]) == 2
+
+
+def test_a_demonstration_with_a_pair_reads_german_by_it(place: tuple[Path, int, int], tmp_path: Path) -> None:
+    data, port, http = place
+    (tmp_path / "mühle.txt").write_text("Die Mühle von Brennick mahlt nur Roggen.")
+    pair = (str(shipped.folder()), str(shipped.encoder_folder()))  # they stand for one of many languages
+    options = ("--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1", "--pair", *pair)
+    words = ("demo", str(tmp_path / "mühle.txt"), *options, "--question", "Was mahlt die Mühle?", "--json")
+    with foreground(*words, until='"try"') as (_, output):
+        pass
+    assert json.loads(output.splitlines()[-1])["answer"]["model"] == keys.MANY_READER
 
 
 @pytest.mark.parametrize("option", ["--port", "--http"])

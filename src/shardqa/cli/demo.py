@@ -5,7 +5,7 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 from rich.text import Text
@@ -25,9 +25,11 @@ from shardqa.errors import SetupError
 from shardqa.files.folders import SourceFiles
 from shardqa.loader.ingest import ingest
 from shardqa.loader.kept_files import KeptFiles
+from shardqa.loader.push import push_pair
 from shardqa.loader.summary import Summary
 from shardqa.schema import Answer
 
+Pair: TypeAlias = tuple[Path, Path]
 CORPUS = "seeds"
 QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
 
@@ -39,6 +41,10 @@ def demo(
     http: HttpOption = None,
     data: DataOption = DEFAULT_DATA,
     question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+    pair: Annotated[
+        Pair | None,
+        typer.Option("--pair", help="Reader and encoder of many languages, which 'models push' stores, too."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start everything, ingest the example documents, ask a question; then stay in the foreground like 'up'.
@@ -48,12 +54,12 @@ def demo(
     seeds = shipped_seeds() / "documents" if documents is None else documents
     files = SourceFiles([seeds])  # told before nodes are started, where there is no such folder
     options = ClusterOptions(data=data, shards=shards, port=port)
-    run(options, http, lambda running: show(running, files, question, as_json))
+    run(options, http, lambda running: show(running, files, question, pair, as_json))
 
 
-def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> None:
+def show(service: Service, files: SourceFiles, question: str, pair: Pair | None, as_json: bool) -> None:
     """Ingests, asks, and prints three lines for redis-cli that go on from there. Raises ShardqaError."""
-    summary, answer, ranking = asyncio.run(_ask(service, files, question))
+    summary, answer, ranking = asyncio.run(_ask(service, files, question, pair))
     lines = redis_cli_lines(service.cluster.state.port, ranking)
     if as_json:
         record = {"ingested": asdict(summary), "answer": answer.model_dump(mode="json"), "try": lines}
@@ -71,10 +77,14 @@ def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> 
         out.print(Text.assemble("try       ", (line, "bold")))
 
 
-async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Summary, Answer, RankedList]:
+async def _ask(
+    service: Service, files: SourceFiles, question: str, pair: Pair | None
+) -> tuple[Summary, Answer, RankedList]:
     settings = settings_of(service.cluster.seed(), None, None, corpus=CORPUS, timeout=60.0)
     engine = await Engine.connect(settings)
     try:
+        if pair is not None:
+            await push_pair(engine, *pair)
         kept = KeptFiles(engine, CORPUS, files.read)
         summary = await ingest(engine, files, CORPUS, replace=True, tell=kept.note)
         await kept.keep()
