@@ -49,10 +49,17 @@ MOST_GROWTH = 4  # times as long; Korean is 2.6 times as long, whose syllables c
 STEM = 4  # letters that two forms of a word share at least
 SHORT = 50  # characters of which it does not matter
 IDEOGRAPHS, SYLLABLES = 2, 3  # in a term of a script without blanks; pairs of Thai find 81 of 100, threes 93
-BEGINNING = 5  # letters that stand for a word in other scripts than ours: Snowball's Russian and Greek find no more
 
 _english = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
-_arabic = Stemmer.Stemmer("arabic", 0)
+STEMMERS = [
+    (chr(first), chr(last), Stemmer.Stemmer(name, 0))
+    for first, last, name in (
+        (0x370, 0x3FF, "greek"),
+        (0x400, 0x4FF, "russian"),
+        (0x530, 0x58F, "armenian"),
+        (0x600, 0x6FF, "arabic"),
+    )
+]
 
 
 def fold(text: str) -> str:
@@ -115,11 +122,15 @@ def parts(word: str) -> list[str]:
 def stems(words: list[str]) -> list[str]:
     """Returns the stems of words, one each, in order."""
     result: list[str] = _english.stemWords(words)
-    return result if all(map(str.isascii, words)) else [stem if stem.isascii() else _other(stem) for stem in result]
+    return result if all(map(str.isascii, words)) else [one if one.isascii() else _other(one) for one in result]
 
 
 def _other(word: str) -> str:
-    return _arabic.stemWord(word) if "\u0600" <= word[0] < "\u0700" else word[:BEGINNING]
+    """Returns the stem of a word in another script, by the language that is written most in it."""
+    for first, last, stemmer in STEMMERS:
+        if first <= word[0] <= last:
+            return str(stemmer.stemWord(word))
+    return word
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import questions
 import typer
 from numpy.typing import NDArray
 
-from shardqa.models.embedding import WIDTH
+from shardqa.models.embedding import HALF, LEVELS
 from shardqa_toolchain.cli.candidates import Encoder
 
 AT = (1, 5, 20)
@@ -26,7 +26,9 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of an ONNX encoder.
     encoder = Encoder(folder, 1)
 
     def vectors(stored: bytes) -> NDArray[np.float32]:
-        return np.frombuffer(stored, np.int8).reshape(-1, WIDTH).astype(np.float32)
+        both = np.frombuffer(stored, np.uint8).reshape(-1, HALF)
+        levels = 2.0 * np.hstack([both & (LEVELS - 1), both >> 4]) - (LEVELS - 1)
+        return np.asarray(levels / np.linalg.norm(levels, axis=1, keepdims=True), np.float32)
 
     pool, held_out = questions.pool(), [one for one in questions.records() if questions.is_held_out(one)]
     places = defaultdict[str, list[int]](list)  # of a kind's questions: how many passages are nearer than their own
@@ -39,7 +41,7 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of an ONNX encoder.
         numbers = {text: n for n, text in enumerate(titles)}
         for record in own:
             for entry in record["questions"]:
-                question = vectors(encoder.question(entry["question"]).vector)[0]
+                question = np.frombuffer(encoder.question(entry["question"]).vector, np.int8).astype(np.float32)
                 near = np.maximum.reduceat(passages @ question, firsts)
                 places[entry["kind"]].append(int((near > near[numbers[record["text"]]]).sum()))
     for kind in ("text", "other", "aloud", "keywords"):
