@@ -10,6 +10,8 @@ HTTP   ?=
 T      ?=
 JOBS   ?= 6
 TRACE  ?=
+LANGUAGES ?=
+PAIR   := languages/reader-m1-int8 languages/encoder-m1-int8
 CORES  := $(shell nproc)
 
 SANITIZED := errors scripts_and_graphs peers progress redis_ai rights tensors
@@ -28,8 +30,8 @@ help: ## explain the verbs
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r verb what; do \
 	    printf '  make %-12s %s\n' "$$verb" "$$what"; done
 
-run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 SHARDS=3 DATA=.data
-	@exec $(BIN)/shardqa demo $(RUN_OPTIONS)
+run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 SHARDS=3 DATA=.data LANGUAGES=all
+	@exec $(BIN)/shardqa demo $(RUN_OPTIONS) $(if $(LANGUAGES),--pair $(PAIR))
 
 build: packages-build ## compile module/shardqa.so
 	@$(MAKE) -s -j$(CORES) -C module

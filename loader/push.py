@@ -51,11 +51,8 @@ async def push_pair(engine: Engine, folder: Path, encoder: Path) -> Prepared:
 
 def _field(number: int, content: bytes) -> bytes:
     """Returns a field of Protobuf, of a number below 16."""
-    length, left = bytearray(), len(content)
-    while left > 0x7F:
-        length.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([number << 3 | 2, *length, left]) + content
+    *lower, highest = (len(content) >> bits & 0x7F for bits in range(0, 35, 7))
+    return bytes([number << 3 | 2, *(bits | 0x80 for bits in lower), highest]) + content
 
 
 async def push_file(engine: Engine, model: ShardModel, replace: bool = False) -> Prepared:

@@ -51,15 +51,8 @@ SHORT = 50  # characters of which it does not matter
 IDEOGRAPHS, SYLLABLES = 2, 3  # in a term of a script without blanks; pairs of Thai find 81 of 100, threes 93
 
 _english = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
-STEMMERS = [
-    (chr(first), chr(last), Stemmer.Stemmer(name, 0))
-    for first, last, name in (
-        (0x370, 0x3FF, "greek"),
-        (0x400, 0x4FF, "russian"),
-        (0x530, 0x58F, "armenian"),
-        (0x600, 0x6FF, "arabic"),
-    )
-]
+SCRIPTS = {"GREEK": "greek", "CYRILLIC": "russian", "ARMENIAN": "armenian", "ARABIC": "arabic"}
+_others = {script: Stemmer.Stemmer(language, 0) for script, language in SCRIPTS.items()}
 
 
 def fold(text: str) -> str:
@@ -120,17 +113,14 @@ def parts(word: str) -> list[str]:
 
 
 def stems(words: list[str]) -> list[str]:
-    """Returns the stems of words, one each, in order."""
+    """Returns the stems of words, one each, in order: by the language that is written most in a word's script."""
     result: list[str] = _english.stemWords(words)
-    return result if all(map(str.isascii, words)) else [one if one.isascii() else _other(one) for one in result]
+    return result if all(map(str.isascii, words)) else [one if one.isascii() else _stem(one) for one in result]
 
 
-def _other(word: str) -> str:
-    """Returns the stem of a word in another script, by the language that is written most in it."""
-    for first, last, stemmer in STEMMERS:
-        if first <= word[0] <= last:
-            return str(stemmer.stemWord(word))
-    return word
+def _stem(word: str) -> str:
+    stemmer = _others.get(unicodedata.name(word[0], "").partition(" ")[0])
+    return str(stemmer.stemWord(word)) or word if stemmer else word  # of some words Snowball leaves nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,24 @@ async def test_a_new_corpus_gets_the_pair_of_its_language(
     assert known.languages == (model == keys.MANY_READER)
 
 
+@pytest.mark.parametrize(
+    ("document", "question", "words"),
+    [
+        ("Die Sauna ist von 13 bis 21 Uhr geöffnet.", "Wie lange ist die Sauna geöffnet?", "13 bis 21 Uhr"),
+        ("図書館の閉館時間は午後八時です。", "図書館は何時に閉まりますか?", "午後八時"),
+    ],
+    ids=["German", "Japanese"],
+)
+async def test_the_pair_of_the_repository_answers_in_other_languages(
+    engine: Engine, document: str, question: str, words: str
+) -> None:
+    folder = Path(__file__).parents[2] / "languages"
+    await push.push_pair(engine, folder / "reader-m1-int8", folder / "encoder-m1-int8")
+    await engine.documents.put(Document(id="a", corpus="written", text=document))
+    answer = await engine.ask(question, corpus="written")
+    assert (answer.model, answer.answer) == (keys.MANY_READER, words)
+
+
 async def test_without_a_pair_no_corpus_can_be_told_to_be_read_by_it(engine: Engine) -> None:
     await push.drop(engine, keys.MANY_READER)
     with pytest.raises(BadData, match="models push READER"):

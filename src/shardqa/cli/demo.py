@@ -29,7 +29,7 @@ from shardqa.loader.push import push_pair
 from shardqa.loader.summary import Summary
 from shardqa.schema import Answer
 
-Pair: TypeAlias = tuple[Path, Path]
+Pair: TypeAlias = tuple[Path, Path] | None
 CORPUS = "seeds"
 QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
 
@@ -41,10 +41,7 @@ def demo(
     http: HttpOption = None,
     data: DataOption = DEFAULT_DATA,
     question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
-    pair: Annotated[
-        Pair | None,
-        typer.Option("--pair", help="Reader and encoder of many languages, which 'models push' stores, too."),
-    ] = None,
+    pair: Annotated[Pair, typer.Option("--pair", help="Reader and encoder of many languages, to push first.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start everything, ingest the example documents, ask a question; then stay in the foreground like 'up'.
@@ -57,7 +54,7 @@ def demo(
     run(options, http, lambda running: show(running, files, question, pair, as_json))
 
 
-def show(service: Service, files: SourceFiles, question: str, pair: Pair | None, as_json: bool) -> None:
+def show(service: Service, files: SourceFiles, question: str, pair: Pair, as_json: bool) -> None:
     """Ingests, asks, and prints three lines for redis-cli that go on from there. Raises ShardqaError."""
     summary, answer, ranking = asyncio.run(_ask(service, files, question, pair))
     lines = redis_cli_lines(service.cluster.state.port, ranking)
@@ -77,9 +74,7 @@ def show(service: Service, files: SourceFiles, question: str, pair: Pair | None,
         out.print(Text.assemble("try       ", (line, "bold")))
 
 
-async def _ask(
-    service: Service, files: SourceFiles, question: str, pair: Pair | None
-) -> tuple[Summary, Answer, RankedList]:
+async def _ask(service: Service, files: SourceFiles, question: str, pair: Pair) -> tuple[Summary, Answer, RankedList]:
     settings = settings_of(service.cluster.seed(), None, None, corpus=CORPUS, timeout=60.0)
     engine = await Engine.connect(settings)
     try:

@@ -3,15 +3,15 @@
 import asyncio
 import base64
 import binascii
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
 from shardqa import checks, filters, keys, metadata
 from shardqa.config import Settings
-from shardqa.description import CorporaOfShard, record_of
+from shardqa.description import CorporaOfShard, CorpusPart, record_of
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.corpus_words import CorpusWords
 from shardqa.engine.epochs import KNOWN_SECONDS, Epochs
@@ -322,27 +322,19 @@ class Catalogue:
 
 def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
     """Returns each corpus with its sizes over all shards, by name."""
-    totals: dict[str, Counter[str]] = {}
-    epochs: dict[str, dict[str, int]] = {}
-    vectors, many = dict[str, int](), set[str]()
+    parts = defaultdict[str, dict[str, CorpusPart]](dict)  # by the shard's tag
     for shard in shards:
         for name, part in shard.corpora.items():
-            epochs.setdefault(name, {})[shard.shard.tag] = part.epoch
-            totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
-            if part.encoded is not None:
-                vectors[name] = vectors.get(name, 0) + part.encoded
-            many.update([name] if part.languages else [])
-    return [
-        CorpusInfo(
-            name=name,
-            **total,
-            epoch=keys.corpus_epoch(epochs[name]),
-            encoded=vectors.get(name),
-            languages=name in many,
-        )
-        for name, total in sorted(totals.items())
-        if total["documents"]
-    ]
+            parts[name][shard.shard.tag] = part
+    return [info for name, of in sorted(parts.items()) if (info := _sum(name, of)).documents]
+
+
+def _sum(name: str, parts: Mapping[str, CorpusPart]) -> CorpusInfo:
+    every, epochs = parts.values(), {tag: part.epoch for tag, part in parts.items()}
+    sizes = {field: sum(getattr(part, field) for part in every) for field in SIZES}
+    encoded = [part.encoded for part in every if part.encoded is not None]
+    beside = {"encoded": sum(encoded) if encoded else None, "languages": any(part.languages for part in every)}
+    return CorpusInfo(name=name, epoch=keys.corpus_epoch(epochs), **sizes, **beside)
 
 
 def _facets(shards: Sequence[dict[str, int]]) -> list[Facet]:
