@@ -1,6 +1,8 @@
 """Prints how often a question's passage is first, and among eight, by words alone, among all passages of its language.
 
-.venv/bin/python toolchain/recipes/word-figures.py build/questions build/sets/th/iapp_test.jsonl
+    .venv/bin/python toolchain/recipes/word-figures.py build/questions build/sets/th/iapp_test.jsonl
+
+Each kind has its shares of 100.
 """
 
 import json
