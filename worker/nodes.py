@@ -82,10 +82,14 @@ class Cluster:
         self._nodes = nodes  # last: who sees it sees the master too
 
     async def other_masters(self) -> list[Node]:
-        """Lists the other masters in the order of their lowest slots."""
+        """Lists the other masters in the order of their lowest slots.
+
+        While some slot has no known master (the cluster has just formed, say) it looks anew at each call: who goes by
+        what was seen a second ago leaves out a shard without a word.
+        """
         if not self.enabled:
             return []
-        if self._nodes is None:
+        if sum(node.slot_count() for node in self._nodes or ()) < SLOTS:
             await self.refresh()
         own = self._master.id if self._master else None
         return [node for node in self._nodes or () if node.role == "master" and node.slots and node.id != own]

@@ -116,7 +116,6 @@ class Distribution:
         """Returns the other masters that get this session; one with watches belongs to this shard alone."""
         if session.watches or not session.registrations:
             return []
-        await self._cluster.refresh()  # one that has just formed or grown is known in part
         return await self._cluster.other_masters()
 
     async def _prepare(self, session: Session, content: bytes, former: str | None, others: Sequence[Node]) -> None:
