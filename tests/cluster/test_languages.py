@@ -92,6 +92,15 @@ async def test_the_pair_of_the_repository_answers_in_other_languages(
     assert (answer.model, answer.answer) == (keys.MANY_READER, words)
 
 
+async def test_the_pair_of_the_repository_shows_the_sentence_that_answers_alone(engine: Engine) -> None:
+    folder = Path(__file__).parents[2] / "languages"
+    await push.push_pair(engine, folder / "reader-m1-int8", folder / "encoder-m1-int8")
+    why = "Im Winter bleibt der hintere Eingang zu, weil dort Dachlawinen abgehen."
+    text = f"Die Sauna ist von 13 bis 21 Uhr geöffnet. {why} Handtücher gibt es am Empfang. Kinder zahlen die Hälfte."
+    await engine.documents.put(Document(id="a", corpus="reasons", text=text))
+    assert (await engine.ask("Warum ist der hintere Eingang im Winter zu?", corpus="reasons")).answer == why
+
+
 async def test_without_a_pair_no_corpus_can_be_told_to_be_read_by_it(engine: Engine) -> None:
     await push.drop(engine, keys.MANY_READER)
     with pytest.raises(BadData, match="models push READER"):

@@ -10,7 +10,6 @@ from redis.asyncio.connection import AbstractConnection
 from shardqa.topology import Node
 from shardqa.worker.nodes import Cluster
 
-
 SELF, PEER = "a" * 40, "b" * 40
 
 
