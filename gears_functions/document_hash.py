@@ -78,13 +78,14 @@ class Incoming:
     fields: Fields
     digest: str
     may_replace: bool = True  # a document of another origin
+    cut_by: str = ""  # the tokenizer that the digest tells of
 
     @classmethod
     def of_words(cls, key: str, pairs: Sequence[str | bytes], cut_by: str = "") -> Incoming:
         """Raises BadKey, BadDocument, DocumentTooLarge."""
         fields = from_words(key, pairs)
         may_replace = dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
-        return cls(key, keys.parse_doc(key), fields, fields.digest(cut_by), may_replace)
+        return cls(key, keys.parse_doc(key), fields, fields.digest(cut_by), may_replace, cut_by)
 
 
 def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:

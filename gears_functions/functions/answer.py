@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shardqa import checks, keys
 from shardqa.checks import MAX_K, MAX_N_BEST
-from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
+from shardqa.errors import BadKey, BadLimit, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import named_rows
 from shardqa.gears_functions.passage_reading import Loaded, PassageReading, loaded, reading_of
 from shardqa.gears_functions.shard.epochs import ShardEpochs
@@ -236,17 +236,12 @@ class Answer:
         return readings, self._copies.scoring(model)
 
     def _pieces(self, passage: Loaded, pair: Pair) -> PassageTokens:
-        """Returns a passage's word pieces with their places in its text. Raises BadModel.
+        """Returns a passage's word pieces with their places in its text.
 
-        Where its document is still to be cut for another pair, they are more than fit or fewer, and the first are read.
+        Where its document is still to be cut for this pair they may be more than fit, and the first are read.
         """
         pieces = pair.tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
-            if not self._pairs.settling:
-                raise BadModel(
-                    f"the tokens of {passage.key!r} are not this shard's tokenizer's; "
-                    f"'HDEL {keys.doc_of_passage(passage.key)} digest' has them written again"
-                )
             pieces = PassageTokens(*(part[:MAX_PASSAGE] for part in (pieces.ids, pieces.offsets, pieces.words)))
         return pieces
 

@@ -131,6 +131,7 @@ class Ingest:
                     else:
                         others.append(one)
                 outcomes |= await self._writer.put_new(rows[0].doc.corpus, new)
+            await self._settle_changed([one for one in rows if one.key in outcomes])
         except (RedisError, ShardqaError) as error:
             self._runtime.log(f"{len(rows)} documents of {rows[0].doc.corpus!r} go one by one: {error}", "verbose")
         for one in others:
@@ -145,11 +146,19 @@ class Ingest:
     async def _put(self, one: Incoming, begun: asyncio.Event) -> Written:
         """Writes a document. Raises what is wrong with it, and what Redis refuses."""
         try:
-            return await self._put_held(one, begun)
+            outcome = await self._put_held(one, begun)
+            await self._settle_changed([one])
+            return outcome
         except (RedisError, ShardFailed):
             # Its text may be there and its passages not; no event tells of it, since the writer writes quietly.
             self._start(self._settle({"key": one.key}))
             raise
+
+    async def _settle_changed(self, written: Sequence[Incoming]) -> None:
+        """Has cut anew whose corpus got another pair meanwhile: its documents were looked through before these came."""
+        for one in written:
+            if one.cut_by != await self._pairs.cut_by(one.doc.corpus):
+                await self._settle({"key": one.key})
 
     async def _put_held(self, one: Incoming, begun: asyncio.Event) -> Written:
         async with self._lock.hold(one.key):

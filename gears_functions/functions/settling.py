@@ -110,13 +110,6 @@ class Settling:
     async def settle_all(self, corpus: str = "*") -> None:
         """Settles every document, one after another: events are lost while the worker is dead, and at a failover; after
         an upgrade that splits otherwise (`splitting.VERSION`), all are cut anew."""
-        self._pairs.settling += 1
-        try:
-            await self._settle_each(corpus)
-        finally:
-            self._pairs.settling -= 1
-
-    async def _settle_each(self, corpus: str) -> None:
         documents, cursor = set[str](), b"0"
         while True:
             cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", keys.docs(corpus), "COUNT", SCAN_COUNT)

@@ -29,7 +29,6 @@ class Pairs:
         self._english = Pair(english)
         self._marks = many
         self._many: tuple[str | None, Pair] | None = None  # with the label of its reader
-        self.settling = 0  # runs over all documents of a corpus: these may not be cut for their pair yet
 
     def encoder_of(self, corpus: str) -> str:
         """Returns the name of the encoder's model."""

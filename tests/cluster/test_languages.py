@@ -30,8 +30,8 @@ def pair(tmp_path: Path) -> list[Path]:
     return folders
 
 
-async def tokens(engine: Engine) -> bytes:
-    reply: bytes = await engine.shards.by_key(keys.tokens("many", "mill", 0), "AI.TENSORGET", "BLOB")
+async def tokens(engine: Engine, corpus: str = "many") -> bytes:
+    reply: bytes = await engine.shards.by_key(keys.tokens(corpus, "mill", 0), "AI.TENSORGET", "BLOB")
     return reply
 
 
@@ -52,6 +52,20 @@ async def test_a_corpus_is_read_by_the_pair_from_when_it_is_told_to_until_it_is_
             await asyncio.sleep(0.05)
         else:
             raise AssertionError("the document was not cut anew")
+
+
+async def test_a_document_on_its_way_in_is_cut_by_the_pair_that_its_corpus_gets_meanwhile(
+    engine: Engine, pair: list[Path]
+) -> None:
+    await push.push_pair(engine, *pair)
+    text = "The Mühle of Brennick was built in 1820 by Ada Holm.\n\n" * 10_000
+    put = asyncio.create_task(engine.documents.put(Document(id="mill", corpus="meanwhile", text=text)))
+    await asyncio.sleep(0.3)
+    await engine.catalogue.switch("meanwhile", "languages", True)
+    await put
+    after = await tokens(engine, "meanwhile")
+    await engine.documents.put(Document(id="mill", corpus="meanwhile", text=text + "."))
+    assert after == await tokens(engine, "meanwhile")
 
 
 @pytest.mark.parametrize(
