@@ -11,14 +11,18 @@ build/sets/LANG holds the files of public sets, as their repositories have them:
 (dev and trial) and DRCD (dev and test), ar ARCD, pt FaQuAD, th the test file of iapp-wiki-qa. SQuAD-it and the Spanish
 SQuAD have a dev set only in files that small: that of SQuAD, which is for measuring, as XQuAD is, made of it.
 build/questions/LANG.jsonl are our own, to passages of translated manuals, half of them in another language than the
-passage, and to 1,116 encyclopedic passages written for this in nine languages. A question to another passage of its set
-stands for what can't be answered. The table of words stays as it is: half of its pieces are in no text that is learnt
-from.
+passage, and to 1,116 encyclopedic passages written for this in nine languages; daily-LANG.jsonl are to 890 everyday
+documents in seventeen languages, written for this. A question to another passage of its set stands for what can't be
+answered. The table of words stays as it is: half of its pieces are in no text that is learnt from.
 
 F1 on XQuAD in int8, 300 questions each, after 2,058, 4,968 and 7,379 steps (74, 167 and 240 minutes of a core with
 AVX512-BF16): en 67.9, 74.4, 75.9; zh 63.3, 66.7, 61.8; th 63.0, 66.2, 63.1; ro 55.7, 59.5, 56.5; es 49.8, 56.5, 60.5;
 ru 51.4, 53.0, 55.9; de 48.0, 49.2, 52.3; ar 45.3, 47.0, 48.6; tr 41.9, 49.0, 48.9; el 40.7, 54.3, 49.1; hi 38.0, 38.6,
 43.2; vi (questions with accents from the second on) 21.6, 57.4, 58.7. The state goes on with more minutes.
+After 344 minutes (10,308 steps), in the last of which languages were drawn alike and everyday documents came: en 74.4,
+zh 66.2, th 63.9, ro 61.0, es 58.3, vi 57.7, de 56.5, ru 52.3, tr 49.7, el 49.2, hi 45.8, ar 44.6; the mean is 56.6, and
+was 56.2. With the encoder of 121 minutes and the same scores 54 of the 96 of bench/languages.py are right, and 57 by
+the network of 240 minutes, which is kept.
 """
 
 import importlib
@@ -43,7 +47,7 @@ from shardqa_toolchain.training.saved import write_checkpoint
 english: Any = importlib.import_module("reader-v5")
 
 SETS, OWN, MIXTURE = Path("build/sets"), Path("build/questions"), Path("build/mixture")
-SHARES = {"squad": 0.32, "unanswered": 0.05, "mixture": 0.05, "asked": 0.12, "sets": 0.18, "own": 0.28}
+SHARES = {"squad": 0.32, "unanswered": 0.04, "mixture": 0.04, "asked": 0.1, "sets": 0.12, "own": 0.14, "daily": 0.24}
 ELSEWHERE = 0.15  # share of the questions of public sets that are asked of another passage
 KINDS = {**REPEATS, "absent": 1.2}
 MEAN = 0.995  # share of the running mean that stays in a step: the run is short
@@ -67,7 +71,8 @@ class ManyRows:
         self.english = Rows(tokens_of, MIXTURE, 0)
         self.dice: random.Random = self.english.dice
         self.sets = {one.name: set_records(one) for one in sorted(SETS.iterdir()) if one.is_dir()}
-        self.own = [record for file in sorted(OWN.glob("??.jsonl")) for record in whole_lines(file)]
+        self.own = [whole_lines(file) for file in sorted(OWN.glob("??.jsonl"))]  # by language
+        self.daily = [whole_lines(file) for file in sorted(OWN.glob("daily-??.jsonl"))]
 
     def __iter__(self) -> Iterator[list[LearningRow]]:
         """Batches, without end."""
@@ -78,7 +83,8 @@ class ManyRows:
             "mixture": rows.of_mixture,
             "asked": lambda: self.of_asked(rows.records),
             "sets": self.of_sets,
-            "own": lambda: self.of_asked(self.own),
+            "own": lambda: self.of_asked(self.dice.choice(self.own)),
+            "daily": lambda: self.of_asked(self.dice.choice(self.daily)),
         }
         while True:
             names = self.dice.choices([*SHARES], [*SHARES.values()], k=english.POOL)
