@@ -58,6 +58,7 @@ async def test_a_document_on_its_way_in_is_cut_by_the_pair_that_its_corpus_gets_
     engine: Engine, pair: list[Path]
 ) -> None:
     await push.push_pair(engine, *pair)
+    await engine.catalogue.switch("meanwhile", "dense", False)  # its vectors would keep the shard from those of others
     text = "The Mühle of Brennick was built in 1820 by Ada Holm.\n\n" * 10_000
     put = asyncio.create_task(engine.documents.put(Document(id="mill", corpus="meanwhile", text=text)))
     await asyncio.sleep(0.3)

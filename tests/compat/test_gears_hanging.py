@@ -60,10 +60,10 @@ def errors_at_once(node: Node, *commands: tuple[str, ...]) -> list[str]:
         return list(pool.map(error, commands))
 
 
-def wait_for_restart(client: Redis, before: int) -> None:
+def wait_for_restarts(client: Redis, before: int, count: int = 1) -> None:
     def ready() -> bool:
         now = info(client)
-        return bool(now["worker_state"] == "ready" and now["worker_restarts"] == before + 1)
+        return bool(now["worker_state"] == "ready" and now["worker_restarts"] == before + count)
 
     wait_until(ready, "the worker is replaced", 60)
 
@@ -72,7 +72,7 @@ def test_a_function_that_hangs_inside_c_is_ended_at_its_deadline_and_named(node:
     before = info(client)["worker_restarts"]
     send(client, "RG.PYEXECUTE", ASYNC, "ID", "looping")
     assert error_of(client, "RG.TRIGGER", "loops")
-    wait_for_restart(client, before)
+    wait_for_restarts(client, before)
     assert "(trigger 'loops') of session looping" in info(client)["worker_last_running"]
     assert "(trigger 'loops') of session looping" in node.log
     assert send(client, "RG.TRIGGER", "kept") == ["yes"]
@@ -83,7 +83,7 @@ def test_a_miss_that_hangs_inside_c_is_ended_at_its_deadline_and_named(node: Nod
     code = LOOP.format(body=IN_C, reader="KeysReader", arguments=MISS)
     send(client, "RG.PYEXECUTE", code, "ID", "hanging")
     assert error_of(client, "GET", "miss:1")
-    wait_for_restart(client, before)
+    wait_for_restarts(client, before)
     assert "(commands get, keys 'miss:*') of session hanging" in node.log
     assert send(client, "RG.TRIGGER", "kept") == ["yes"]
 
@@ -153,7 +153,7 @@ GB('CommandReader').map(lambda r: call_next(*r[1:])).register(hook='hget', mode=
 def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(node: Node, client: Redis) -> None:
     before = info(client)["worker_restarts"]
     assert error_of(client, "RG.PYEXECUTE", f"x = 1\n{IN_C}", "ID", "script")
-    wait_for_restart(client, before)
+    wait_for_restarts(client, before)
     last = str(info(client)["worker_last_running"])  # a hook of the test before may be there, too, about to end
     assert "RG.PYEXECUTE of default" in last
     assert 'File "<session script>", line 2' in node.log
@@ -164,7 +164,7 @@ def test_a_function_that_crashes_is_named(client: Redis) -> None:
     crash = "GB('CommandReader').map(lambda r: __import__('ctypes').string_at(0)).register(trigger='crashes')"
     send(client, "RG.PYEXECUTE", crash)
     assert "worker" in error_of(client, "RG.TRIGGER", "crashes")
-    wait_for_restart(client, before)
+    wait_for_restarts(client, before)
     assert "signal 11" in info(client)["worker_last_end"]
     assert "trigger 'crashes'" in info(client)["worker_last_running"]
 
@@ -181,7 +181,7 @@ def test_a_stored_script_that_harms_the_worker_when_it_is_run_again_is_put_away(
         send(client, "RG.PYEXECUTE", code + echo("harmful"), "ID", "harmful")
         flag.touch()
         kill_worker(client)
-        wait_for_restart(client, 0, restarts)
+        wait_for_restarts(client, 0, restarts)
         assert info(client)["sessions_inactive_ids"] == "harmful"
         assert "is not active" in error_of(client, "RG.TRIGGER", "harmful")
         assert send(client, "RG.TRIGGER", "kept") == ["yes"]
