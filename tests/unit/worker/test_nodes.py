@@ -34,8 +34,8 @@ async def test_a_reply_has_no_deadline_but_its_callers(monkeypatch: pytest.Monke
     monkeypatch.setitem(defaults, "socket_timeout", 0.05)
     async with await asyncio.start_server(late, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        node = Node(SELF, "127.0.0.1", port, "master", None, ((0, 16383),), frozenset(), frozenset(), True)
-        cluster: Any = Cluster(NothingConfigured(), PEER, True, "master")  # type: ignore[arg-type]
+        node = Node(PEER, "127.0.0.1", port, "master", None, ((0, 16383),), frozenset(), frozenset(), True)
+        cluster: Any = Cluster(NothingConfigured(), SELF, True, "master")  # type: ignore[arg-type]
         assert await cluster.ask(node, ("GET", "a"), 60.0) == b"OK"
         assert "did not answer" in str(await cluster.ask(node, ("GET", "a"), 0.05))
         await cluster._clients[node.address].aclose()
